@@ -144,15 +144,16 @@ impl<'a> Report<'a> {
 }
 
 impl ForPeople<'_> {
-    /// Returns all tables of a run as text, for a terminal of `width` columns. `files` are the run's
-    /// folders; `None` if no documents were written. With `color`, the text contains ANSI escapes.
+    /// Returns all tables of a run as text, for a terminal of `width` columns. `files` are the
+    /// run's folders; `None` if no documents were written. With `color`, the text contains ANSI
+    /// escapes.
     #[must_use]
     pub fn terminal(&self, files: Option<Folders<'_>>, width: usize, color: bool) -> String {
         terminal::write(&self.run, files, width, color)
     }
 
-    /// Returns a short form of at most 80 lines: each device's answer, reasons for doubt, and a table
-    /// for each kind of trial.
+    /// Returns a short form of at most 80 lines: each device's answer, reasons for doubt, and a
+    /// table for each kind of trial.
     #[must_use]
     pub fn brief(&self, files: Option<Folders<'_>>, width: usize, color: bool) -> String {
         brief::write(&self.run, files, width, color)

@@ -19,6 +19,11 @@ pub(crate) fn unique<T: PartialEq>(values: impl Iterator<Item = T>) -> Vec<T> {
     found
 }
 
+/// Returns the largest of values that are at least 0; 0 without any.
+pub(crate) fn largest(values: impl Iterator<Item = f64>) -> f64 {
+    values.fold(0.0, f64::max)
+}
+
 /// Groups values by key, in the order of the keys' first occurrence.
 pub(crate) fn grouped<K: PartialEq, V>(values: impl Iterator<Item = (K, V)>) -> Vec<(K, Vec<V>)> {
     let mut groups: Vec<(K, Vec<V>)> = Vec::new();

@@ -33,10 +33,6 @@ pub(super) fn write(run: &Run<'_>) -> String {
         for figure in figures(trial) {
             let row = Context {
                 cell,
-                // Names in the results are marked for people; the plan has the plain one.
-                dut: run
-                    .planned(cell)
-                    .map_or(&cell.dut, |planned| &planned.dut.name),
                 trial,
                 counts: run.counts(trial),
                 figure,

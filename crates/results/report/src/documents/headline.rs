@@ -27,6 +27,7 @@ pub(super) struct FirstScreen {
 
 impl FirstScreen {
     pub(super) fn of(run: &Run<'_>) -> Self {
+        // The answer and the cards are about the same devices, so these come first.
         let devices = headlines(run);
         Self {
             answer: answer::answer(run, &devices),

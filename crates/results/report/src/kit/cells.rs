@@ -123,11 +123,12 @@ pub(crate) fn cell_table(
     metric: Option<Metric>,
     figures: impl Fn(&CellResult) -> Vec<Cell>,
 ) -> Table {
+    // The same settings vary in all rows, so the table has one set of label columns.
     let labels = Labels::of(set);
     // Without a baseline the whole column would be empty.
     let metric = metric.filter(|_| set.compared_with().is_some());
-    let mut table = labels.head(table);
-    table = table
+    let mut table = labels
+        .head(table)
         .figures(titles.iter().copied())
         .figures(metric.map(|_| "Ratio"));
     for point in &set.points {
@@ -166,18 +167,16 @@ impl Labels {
         }
     }
 
-    pub(crate) fn head(&self, mut table: Table) -> Table {
-        for (varies, title) in [
+    pub(crate) fn head(&self, table: Table) -> Table {
+        let titles = [
             (self.payload, "Payload"),
             (self.mtu, "MTU"),
             (self.cores, "Cores"),
-        ] {
-            if varies {
-                table = table.label(title);
-            }
-        }
-        // The device varies fastest, and `Table::push` merges all labels of a row but the last.
-        table.label("Device")
+            // The device varies fastest, and `Table::push` merges all labels of a row but the last.
+            (true, "Device"),
+        ];
+        let shown = titles.into_iter().filter(|(varies, _)| *varies);
+        table.labels(shown.map(|(_, title)| title))
     }
 
     pub(crate) fn cells(&self, point: &Point<'_>, cell: &CellResult) -> Vec<Cell> {

@@ -29,6 +29,7 @@ pub(crate) use label::{Anchor, Spot};
 pub(crate) use svg::{Key, Svg, WIDTH};
 
 use super::format::Scale;
+use crate::order::largest;
 use stats::{CellResult, Estimate, Status};
 
 /// The style sheet of all charts.
@@ -78,6 +79,12 @@ pub(crate) fn absence(cell: &CellResult, otherwise: &'static str) -> &'static st
         Status::NotRun => "not run",
         Status::Measured | Status::Partly => otherwise,
     }
+}
+
+/// The width of the widest of some texts of a class.
+pub(crate) fn widest(class: &str, texts: impl Iterator<Item: AsRef<str>>) -> f64 {
+    let font = Font::of(class);
+    largest(texts.map(|text| font.width(text.as_ref())))
 }
 
 /// Formats a coordinate. A tenth of a unit is finer than any screen shows.

@@ -13,13 +13,11 @@ use stats::{CellResult, ClaimResult, Standing};
 /// A trial and the data of its row.
 pub(crate) struct Context<'a> {
     pub(crate) cell: &'a CellResult,
-    /// The DUT's name in the plan.
-    pub(crate) dut: &'a str,
     pub(crate) trial: &'a TrialRecord,
     /// Whether this is the last record of the trial.
     pub(crate) counts: bool,
-    /// The figure of this row, if the trial has several.
-    pub(crate) figure: Option<Figure<'a>>,
+    /// The figure of this row, as a trial may have several.
+    pub(crate) figure: Figure<'a>,
     /// Ranks of the cell.
     pub(crate) standings: Standings<'a>,
     /// The cell of the plan.

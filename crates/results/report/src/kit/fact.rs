@@ -41,6 +41,7 @@ impl Fact {
     /// `0.49–0.62 × direct; repeats 0.47–0.65; at most 12.3 Gbit/s`.
     pub(crate) fn sentence(&self) -> String {
         let figure = format!("{} {}", self.figure, self.unit);
+        // A figure in words has no unit.
         let parts = [figure.trim_end(), self.range.as_str(), self.detail.as_str()];
         let parts: Vec<&str> = parts.into_iter().filter(|part| !part.is_empty()).collect();
         parts.join("; ")

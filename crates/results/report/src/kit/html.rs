@@ -150,28 +150,26 @@ fn density(table: &Table) -> Option<&'static str> {
 
 fn table_cell(table: &Table, row: usize, column: usize, cell: &Cell) -> Markup {
     let right = table.columns[column].right;
-    let class = match cell.kind {
-        Kind::Derived => class(column, right, Some("derived")),
-        Kind::Missing => class(column, right, Some("missing")),
-        Kind::Term => class(column, right, Some("term")),
+    let is_long = cell.text.chars().count() > LONG_LABEL;
+    let kind = match cell.kind {
+        Kind::Derived => Some("derived"),
+        Kind::Missing => Some("missing"),
+        Kind::Term => Some("term"),
         // Only short words are kept in one line.
-        Kind::Word if cell.text.chars().count() > LONG_LABEL => class(column, right, Some("word")),
-        Kind::Word => class(column, right, Some("term word")),
-        // A sentence reads from the left, even in a column of figures.
-        Kind::Reason => class(column, false, Some("reason")),
-        Kind::Plain if !right && cell.text.chars().count() > LONG_LABEL => {
-            class(column, right, Some("words"))
-        }
-        Kind::Label | Kind::Repeated | Kind::Plain | Kind::File => class(column, right, None),
+        Kind::Word => Some(if is_long { "word" } else { "term word" }),
+        Kind::Reason => Some("reason"),
+        Kind::Label => is_long.then_some("long"),
+        Kind::Plain => (is_long && !right).then_some("words"),
+        Kind::Repeated | Kind::File => None,
     };
+    // A sentence reads from the left, even in a column of figures.
+    let class = class(column, right && cell.kind != Kind::Reason, kind);
     html! {
         @match cell.kind {
             // The label above spans this row.
             Kind::Repeated => {},
             Kind::Label => {
                 @let rows = span(&table.rows, row, column);
-                @let is_long = cell.text.chars().count() > LONG_LABEL;
-                @let class = if is_long { self::class(column, right, Some("long")) } else { class };
                 th scope="row" rowspan=[rows] class=[class] { (cell.text) }
             },
             Kind::Reason => td class=[class] {
@@ -234,7 +232,7 @@ mod tests {
 
     #[test]
     fn remarks_of_tables_have_their_code_set_apart_too() {
-        let mut remarks = Table::new("", "").label("a").figure("b").text("c");
+        let mut remarks = Table::new("", "").labels(["a"]).figures(["b"]).texts(["c"]);
         let remark = "measured by `cipherbench run <x>`";
         remarks.push(vec![
             Cell::label("1"),

@@ -23,6 +23,7 @@ pub(crate) fn spans(mut text: &str) -> Vec<Span<'_>> {
         }
         text = after;
     }
+    // The rest, which has at most one backtick.
     spans.push(Span::Text(text));
     spans
 }

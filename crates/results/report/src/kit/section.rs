@@ -171,24 +171,15 @@ impl Blocks {
         how_to_read: impl Into<String>,
         draw: impl FnOnce() -> Option<Markup>,
     ) {
-        self.drawn(title.into(), how_to_read.into(), false, draw);
+        self.folded_chart(false, title, how_to_read, draw);
     }
 
-    /// Appends a chart that the page folds.
+    /// The same for a chart that the page may fold.
     pub(crate) fn folded_chart(
         &mut self,
+        folded: bool,
         title: impl Into<String>,
         how_to_read: impl Into<String>,
-        draw: impl FnOnce() -> Option<Markup>,
-    ) {
-        self.drawn(title.into(), how_to_read.into(), true, draw);
-    }
-
-    fn drawn(
-        &mut self,
-        title: String,
-        how_to_read: String,
-        folded: bool,
         draw: impl FnOnce() -> Option<Markup>,
     ) {
         // `draw` is not called for documents without charts.
@@ -197,8 +188,8 @@ impl Blocks {
         {
             self.found.push(Block::Chart {
                 drawing,
-                title,
-                how_to_read,
+                title: title.into(),
+                how_to_read: how_to_read.into(),
                 folded,
             });
         }

@@ -117,11 +117,6 @@ impl Table {
         }
     }
 
-    /// Adds a column that names rows; call it before adding others.
-    pub(crate) fn label(self, title: impl Into<String>) -> Self {
-        self.labels([title])
-    }
-
     /// Adds columns that name rows; call it before adding others.
     pub(crate) fn labels(self, titles: impl IntoIterator<Item: Into<String>>) -> Self {
         let mut table = self.columns(titles, false);
@@ -136,19 +131,9 @@ impl Table {
         self
     }
 
-    /// Adds a column of figures.
-    pub(crate) fn figure(self, title: impl Into<String>) -> Self {
-        self.figures([title])
-    }
-
     /// Adds columns of figures.
     pub(crate) fn figures(self, titles: impl IntoIterator<Item: Into<String>>) -> Self {
         self.columns(titles, true)
-    }
-
-    /// Adds a column of text.
-    pub(crate) fn text(self, title: impl Into<String>) -> Self {
-        self.texts([title])
     }
 
     /// Adds columns of text.
@@ -451,7 +436,7 @@ mod tests {
 
     #[test]
     fn each_mark_in_a_table_is_explained_below_it() {
-        let mut table = Table::new("", "").label("a").figures(["b", "c"]);
+        let mut table = Table::new("", "").labels(["a"]).figures(["b", "c"]);
         table.push(vec![
             Cell::label("x"),
             Cell::plain("1.20 ± 0.01 L *"),
@@ -508,7 +493,9 @@ mod tests {
 
     #[test]
     fn a_column_without_any_figure_becomes_a_note() {
-        let mut table = Table::new("", "note").label("a").figures(["b", "c", "d"]);
+        let mut table = Table::new("", "note")
+            .labels(["a"])
+            .figures(["b", "c", "d"]);
         for b in ["1", "2"] {
             table.push(vec![
                 Cell::label(b),
@@ -528,18 +515,14 @@ mod tests {
 
     #[test]
     fn a_table_without_any_figure_stays_as_it_is() {
-        let mut table = Table::new("", "").label("a").figure("b");
+        let mut table = Table::new("", "").labels(["a"]).figures(["b"]);
         table.push(vec![Cell::label("x"), Cell::absent("not run")]);
         assert_eq!(table.clone().condensed(), table);
     }
 
     #[test]
     fn repeated_labels_are_marked_only_while_all_left_of_them_repeat() {
-        let mut table = Table::new("", "")
-            .label("a")
-            .label("b")
-            .label("c")
-            .figure("d");
+        let mut table = Table::new("", "").labels(["a", "b", "c"]).figures(["d"]);
         for (a, b) in [("1", "x"), ("1", "x"), ("1", "y"), ("2", "y")] {
             table.push(vec![
                 Cell::label(a),

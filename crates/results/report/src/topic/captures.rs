@@ -27,54 +27,50 @@ type Counts<K> = BTreeMap<K, u64>;
 fn capture_protocols(run: &Run<'_>) -> Vec<Table> {
     let note = "frames in the captures of all repeats, and their share; names and nesting are Wireshark's, no deeper than \
                 the transport protocol and the form of a tunnel";
-    tables(run, "Protocols", note, "Protocol", |contents| {
+    let counts = |contents: &CaptureContents| {
         let protocols = contents.protocols.iter();
         protocols.map(|it| (it.path.clone(), it.frames)).collect()
-    })
-    .into_iter()
-    .map(|(mut table, paths)| {
-        for (row, path) in table.rows.iter_mut().zip(paths) {
+    };
+    tables(
+        run,
+        ("Protocols", note, "Protocol"),
+        counts,
+        |path: &String| {
             // The depth of the protocol, as it is inside the ones before it.
             let depth = path.matches(':').count();
             let name = path.rsplit(':').next().unwrap_or_default();
-            row.cells[0] = Cell::label(format!("{}{name}", "· ".repeat(depth)));
-        }
-        table
-    })
-    .collect()
+            format!("{}{name}", "· ".repeat(depth))
+        },
+    )
 }
 
 /// Frames by length.
 fn capture_lengths(run: &Run<'_>) -> Vec<Table> {
     let note = "frames in the captures of all repeats by length before they were cut, without FCS, and their share; a frame \
                 longer than the MTU is a super-packet, which a network card or the kernel cuts later";
-    tables(run, "Frame lengths", note, "Up to", |contents| {
+    let counts = |contents: &CaptureContents| {
         let lengths = contents.lengths.iter();
         lengths.map(|it| (it.upto_bytes, it.frames)).collect()
-    })
-    .into_iter()
-    .map(|(mut table, lengths)| {
-        for (row, bytes) in table.rows.iter_mut().zip(lengths) {
-            let words = match bytes {
-                // The last class has no upper end.
-                u32::MAX => "longer".to_owned(),
-                bytes => format!("{bytes} B"),
-            };
-            row.cells[0] = Cell::label(words);
-        }
-        table
-    })
-    .collect()
+    };
+    tables(
+        run,
+        ("Frame lengths", note, "Up to"),
+        counts,
+        |bytes| match bytes {
+            // The last class has no upper end.
+            &u32::MAX => "longer".to_owned(),
+            bytes => format!("{bytes} B"),
+        },
+    )
 }
 
-/// Builds a table for each group and place, with the keys of its rows.
+/// Builds a table for each group and place, with a row for each key.
 fn tables<K: Ord + Clone>(
     run: &Run<'_>,
-    caption: &str,
-    note: &str,
-    label: &str,
+    (caption, note, label): (&str, &str, &str),
     counts: impl Fn(&CaptureContents) -> Vec<(K, u64)>,
-) -> Vec<(Table, Vec<K>)> {
+    name_of: impl Fn(&K) -> String,
+) -> Vec<Table> {
     let words = run.group_words();
     let captures = run.results.captures.iter();
     let placed = captures.filter_map(|it| {
@@ -98,7 +94,7 @@ fn tables<K: Ord + Clone>(
             let keys = sorted(all.iter().flat_map(|(own, _)| own.keys().cloned()));
             let name = words_of(&words, group).name;
             let mut table = Table::new(format!("{caption} at {}: {name}", at.name()), note)
-                .label(label)
+                .labels([label])
                 .figures(duts.iter().map(|dut| run.label(dut)));
             for key in &keys {
                 let figures = all.iter().map(|(own, frames)| match own.get(key) {
@@ -109,13 +105,16 @@ fn tables<K: Ord + Clone>(
                         Cell::plain(format!("{count} ({})", percent(share)))
                     }
                 });
-                // Callers write the key in words here; a single label is never merged with the one
-                // above.
-                table.push([Cell::label("")].into_iter().chain(figures).collect());
+                table.push(
+                    [Cell::label(name_of(key))]
+                        .into_iter()
+                        .chain(figures)
+                        .collect(),
+                );
             }
-            (table, keys)
+            table
         })
-        .filter(|(table, _)| !table.rows.is_empty())
+        .filter(|table| !table.rows.is_empty())
         .collect()
 }
 

@@ -32,11 +32,11 @@ fn verdicts(run: &Run<'_>, short: bool) -> Table {
     let note = if short { "" } else { NOTE };
     let mut table = Table::new("Claims and measured figures", note)
         .labels(["No.", "Device"])
-        .text("Claim");
+        .texts(["Claim"]);
     if !short {
-        table = table.figure("Measured").figure("Ratio");
+        table = table.figures(["Measured", "Ratio"]);
     }
-    table = table.text("Verdict").text("Why");
+    table = table.texts(["Verdict", "Why"]);
     for (index, claim) in run.results.claims.iter().enumerate() {
         let verdict = claim.verdict.name();
         let device = run.cell(&claim.cell).map_or(&claim.dut, |cell| &cell.dut);
@@ -80,7 +80,7 @@ fn measured(claim: &ClaimResult) -> Option<String> {
 /// The source of each claim, its stated conditions, and the conditions of the measurement.
 fn conditions(found: &[ClaimResult]) -> Table {
     let mut table = Table::new("Claims: sources and conditions", "")
-        .label("No.")
+        .labels(["No."])
         .texts(["Source", "Conditions there", "Cell", "Conditions here"]);
     for (index, claim) in found.iter().enumerate() {
         let there = match &claim.conditions {

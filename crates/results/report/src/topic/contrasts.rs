@@ -61,7 +61,7 @@ fn table(run: &Run<'_>, contrast: &Contrast) -> Option<Table> {
     let mut table = Table::new(contrast.title, note)
         .labels(["Measured", "Quantity"].into_iter().chain(names))
         .figures([contrast.ratio, "95 % interval"])
-        .text(heading);
+        .texts([heading]);
     let words = run.group_words();
     // Rows of one group and quantity are adjacent, so that their labels merge.
     for ((group, metric), own) in grouped(found.map(|one| ((&one.group, one.metric), one))) {

@@ -70,7 +70,7 @@ fn of(run: &Run<'_>, set: &Set<'_>) -> Table {
     let titles = &titles[..if bulk { 7 } else { 5 }];
     let metric = bulk.then_some(Metric::PayloadBitsPerCpuSecond);
     cell_table(run, set, table, titles, metric, |cell| {
-        // Older journals and labs without a reading have no CPU time, though the cell has a figure.
+        // The reason, or dashes if the cell has other figures.
         let Some(cpu) = &cell.cpu else {
             return without_figure(cell, titles.len());
         };
@@ -87,9 +87,6 @@ fn of(run: &Run<'_>, set: &Set<'_>) -> Table {
 }
 
 fn note(run: &Run<'_>, set: &Set<'_>, bulk: bool) -> String {
-    let cores = run
-        .cpus()
-        .map_or_else(String::new, |cpus| format!(" of {}", counted(cpus, "core")));
     let bits = match (bulk, set.compared_with()) {
         (false, _) => String::new(),
         (true, None) => format!("; {PER_CPU_SECOND}"),
@@ -97,10 +94,18 @@ fn note(run: &Run<'_>, set: &Set<'_>, bulk: bool) -> String {
             format!("; {PER_CPU_SECOND}; ratio: the former by that of {baseline}")
         }
     };
-    let common = &set.common;
+    roles_note(run, &set.common, "mean of the repeats") + &bits
+}
+
+/// How to read columns of roles; `of` says what their figures are of.
+fn roles_note(run: &Run<'_>, common: &str, of: &str) -> String {
+    let cores = run
+        .cpus()
+        .map(|cpus| format!(" of {}", counted(cpus, "core")));
+    let cores = cores.unwrap_or_default();
     format!(
-        "{common}; cores kept busy{cores}, mean of the repeats; A and B: the stations; kernel: \
-         softirq, kernel threads and the tester itself{bits}"
+        "{common}; cores kept busy{cores}, {of}; A and B: the stations; kernel: softirq, kernel threads and the \
+         tester itself"
     )
 }
 
@@ -129,14 +134,8 @@ fn role_cell(role: Option<&Estimate>) -> Cell {
 
 /// Busy cores by role, in the trials with recorded evidence.
 fn of_frames(run: &Run<'_>, set: &FrameSet<'_>) -> Table {
-    let cores = run
-        .cpus()
-        .map_or_else(String::new, |cpus| format!(" of {}", counted(cpus, "core")));
-    let note = format!(
-        "{}; cores kept busy{cores}, mean of the repeats, in the trials whose evidence is recorded; \
-         A and B: the stations; kernel: softirq, kernel threads and the tester itself",
-        set.common
-    );
+    let of = "mean of the repeats, in the trials whose evidence is recorded";
+    let note = roles_note(run, &set.common, of);
     let title = format!("CPU by role, {}", set.kind.title().to_lowercase());
     let table = head(set, Table::new(caption(set, &title), note))
         .figures(["A", "B", "Device", "Kernel", "Busy"]);

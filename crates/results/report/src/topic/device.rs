@@ -25,7 +25,7 @@ pub(super) const SECTION: Section = Section::result("devices", "Devices", |run, 
 /// Facts that each device reports about itself; `None` if there are no facts.
 fn reported(run: &Run<'_>) -> Option<Table> {
     let mut table = Table::new("Devices: reported facts", "")
-        .label("Device")
+        .labels(["Device"])
         .texts(["Name", "Version", "More"]);
     let found = run.results.cells.iter().filter_map(|cell| cell.device());
     let members = found.flat_map(|found| &found.members);
@@ -113,7 +113,7 @@ fn not_offered(run: &Run<'_>, kind: DeviceKind) -> Option<Table> {
     }
     let note = "the reason as the device or its library reports it, or that of this program";
     let mut table = Table::new("Not offered, and why", note)
-        .label("Device")
+        .labels(["Device"])
         .texts(["What", "Why"]);
     for ((device, why), what) in grouped(found.into_iter()) {
         table.push(vec![

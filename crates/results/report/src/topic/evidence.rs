@@ -20,9 +20,7 @@ pub(super) const SECTION: Section = Section::annex("evidence", "Evidence", |run,
         }
     });
     out.table(evidence(run));
-    if let Some(coverage) = coverage(run).with_rows() {
-        out.table(coverage);
-    }
+    out.tables(coverage(run).with_rows());
     if !out.is_short() {
         out.tables(directions(run));
     }
@@ -45,9 +43,9 @@ fn evidence(run: &Run<'_>) -> Table {
         ));
     }
     let mut table = Table::new("Evidence", note)
-        .label("Cell")
+        .labels(["Cell"])
         .figures(titles)
-        .text("Verdict");
+        .texts(["Verdict"]);
     for cell in &run.results.cells {
         let found = Summary::of(run, cell);
         // `0 of 0` would look like a failed check.
@@ -76,7 +74,7 @@ fn coverage(run: &Run<'_>) -> Table {
                 cipher link were read; every frame: the kernel filter saw every frame on it; then the \
                 frames of trials with both; samples are of one trial a repeat";
     let mut table = Table::new("Frame trials with evidence", note)
-        .label("Cell")
+        .labels(["Cell"])
         .figures([
             "By counters",
             "By the filter",
@@ -124,7 +122,7 @@ fn directions(run: &Run<'_>) -> Option<Table> {
                 found the highest load, overloads of a search included; lost: of the frames that left \
                 the sender, mean of the repeats; a search holds the worse direction to its goal";
     let mut table = Table::new("Loss by direction", note)
-        .label("Cell")
+        .labels(["Cell"])
         .figures(["Sent, A to B", "Lost, A to B"])
         .figures(["Sent, B to A", "Lost, B to A"]);
     for cell in &run.results.cells {

@@ -66,9 +66,9 @@ pub(super) fn joined(
 pub(super) fn head(set: &FrameSet<'_>, table: Table) -> Table {
     let table = match set.points.len() {
         1 => table,
-        _ => table.label("Frames"),
+        _ => table.labels(["Frames"]),
     };
-    table.label("Device")
+    table.labels(["Device"])
 }
 
 fn labels(
@@ -104,6 +104,7 @@ fn fill_some<'a, R: IntoIterator<Item: IntoIterator<Item = Cell>>>(
     rows: impl Fn(&'a CellResult) -> R,
 ) -> Table {
     for (point, cell) in set.rows().filter(|(_, cell)| wanted(cell)) {
+        // Built once for a cell: `Table::push` marks the repeated ones.
         let labels = labels(run, set, point, cell);
         let mut rows = rows(cell).into_iter().peekable();
         if rows.peek().is_none() {

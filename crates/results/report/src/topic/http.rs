@@ -3,7 +3,7 @@
 pub(crate) mod columns;
 
 use crate::kit::cells::{FORMAT, mean, ratio_cell, with_repeats, without_figure};
-use crate::kit::chart::bars::{Bar, Bars, Lying};
+use crate::kit::chart::bars::{self, Bar, Lying};
 use crate::kit::fact::{Fact, Subject};
 use crate::kit::format::{Scale, bit_rate};
 use crate::kit::ratios::rate;
@@ -53,7 +53,7 @@ fn http(run: &Run<'_>) -> Option<Table> {
     let mut table = Table::new("Transactions over HTTP", note)
         .labels(["Traffic", "DUT"])
         .figures(figures)
-        .text("Limit");
+        .texts(["Limit"]);
     for (cell, test) in over_http(run) {
         let labels = [Cell::label(test.in_words()), dut(run, cell)];
         let row = match cell.http() {
@@ -100,7 +100,7 @@ fn flows(run: &Run<'_>) -> Option<Table> {
         .labels(["Traffic", "DUT"])
         .figures(TIMES)
         .figures(["Flows", "Flows/s", "Ratio", "Failed"])
-        .text("Limit");
+        .texts(["Limit"]);
     // Short flows are transactions without HTTP.
     for (cell, test) in http_cells(run).filter(|(_, test)| test.server == HttpServer::Plain) {
         let labels = [Cell::label(test.in_words()), dut(run, cell)];
@@ -233,11 +233,7 @@ fn chart(run: &Run<'_>, is_flow: bool, id: &str) -> Option<Markup> {
     } else {
         ("Transactions per second over HTTP", "transactions")
     };
-    let bars = Bars {
-        title: title.to_owned(),
-        quantity,
-        lost: "",
-        bars: bars.collect(),
-    };
-    bars.draw(run, id, |most| Scale::si(most, "/s"))
+    let bars: Vec<Bar<'_>> = bars.collect();
+    let scale = |most| Scale::si(most, "/s");
+    bars::draw(run, id, (title, quantity, ""), &bars, scale)
 }

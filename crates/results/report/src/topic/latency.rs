@@ -105,7 +105,7 @@ fn hops(run: &Run<'_>) -> Option<Table> {
                 each hop adds to that of the hop before";
     let mut table = Table::new("Hops", note)
         .labels(["Cell", "Hop"])
-        .text("Address")
+        .texts(["Address"])
         .figures(["Round trip", "Added"]);
     for (cell, route) in routes(run) {
         for (at, hop) in route.hops.iter().enumerate() {
@@ -126,9 +126,9 @@ fn path_mtu(run: &Run<'_>) -> Option<Table> {
     let note = "found: the longest IP packet with DF set that was answered, by search (RFC 8899 section 5.3); reported: \
                 by ICMP for a packet as long as the links' MTU (RFC 1191 section 4)";
     let mut table = Table::new("Path MTU", note)
-        .label("Cell")
+        .labels(["Cell"])
         .figures(["Links", "Found", "Reported"])
-        .text("Finding");
+        .texts(["Finding"]);
     for (cell, route) in routes(run) {
         let bytes = |mtu: Option<u16>| Cell::or_missing(mtu.map(|mtu| format!("{mtu} B")));
         table.push(vec![

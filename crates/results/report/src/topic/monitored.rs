@@ -21,6 +21,7 @@ pub(super) const SECTION: Section = Section::result("monitored", "Boxes and powe
     for (index, cell) in monitored.iter().take(CHARTS_MAX).enumerate() {
         let group = words_of(&words, &cell.group).name;
         out.folded_chart(
+            true,
             format!("{}: {group}", run.label(&cell.dut)),
             reading(monitored.len()),
             || chart::draw(run, cell, &format!("monitored-{index}")),
@@ -51,7 +52,7 @@ fn monitored(run: &Run<'_>) -> Option<Table> {
     let mut table = Table::new("Read of boxes and machines", NOTE)
         .labels(["Measured", "Device", "Of", "Value"])
         .figures(["Mean", "Highest", "Readings", "Missed", "Tester's CPU time"])
-        .text("Why missed");
+        .texts(["Why missed"]);
     each(run, |measured, cell| {
         for value in &cell.monitored {
             let scale = Scale::of(&value.unit);

@@ -24,11 +24,7 @@ pub(super) const SECTION: Section = Section::result("ranking", "Ranking", |run, 
     for (index, (found, rows)) in ranked(run).iter().zip(tables).enumerate() {
         let id = format!("ranking-{index}");
         let draw = || Some(chart::draw(run, found, &id));
-        if has_overview {
-            out.folded_chart(caption(found), READING, draw)
-        } else {
-            out.chart(caption(found), READING, draw)
-        }
+        out.folded_chart(has_overview, caption(found), READING, draw);
         out.table(rows);
     }
 });
@@ -76,7 +72,7 @@ fn side_by_side(run: &Run<'_>, groups: &[Ranked<'_>]) -> Table {
     let note = "mean of the repeats, and in brackets the rank, a range if it is not decided; a range is from the best to the \
                 worst possible rank, if the ratios of two devices within the same repeats do not decide; without a rank: \
                 for reference";
-    let mut table = Table::new("Ranking: all figures", note).label("Device");
+    let mut table = Table::new("Ranking: all figures", note).labels(["Device"]);
     for found in groups {
         let group = found.words.name.clone();
         table = table.figures_of(group, [capitalized(quantity(found.main.by))]);
@@ -146,15 +142,13 @@ fn table(run: &Run<'_>, found: &Ranked<'_>, short: bool) -> Table {
         .labels(["Rank", "Device"])
         // A rank that several devices share is printed in each of their rows.
         .whole()
-        .figure("Mean")
-        .figure("95 % interval")
-        .figure("Of the best");
+        .figures(["Mean", "95 % interval", "Of the best"]);
     let yardstick = !short && has_yardstick(main);
     if yardstick {
-        table = table.figure(format!("Of {}", main.yardstick));
+        table = table.figures([format!("Of {}", main.yardstick)]);
     }
     if found.efficiency.is_some() {
-        table = table.figure("Per CPU-second");
+        table = table.figures(["Per CPU-second"]);
     }
     for place in main.places.iter().chain(&main.references) {
         table.push(row(run, found, place, yardstick));

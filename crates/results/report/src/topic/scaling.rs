@@ -102,11 +102,10 @@ fn verdicts(found: &[Scaling], short: bool) -> Table {
         note.push_str(&format!("; no law is fitted: {why}"));
     }
     let has_laws = !short && shared.is_none();
-    let mut table = Table::new("Scaling: its end", note).labels(["Measurement", "Device"]);
-    if has_laws {
-        table = table.label("By");
-    }
-    table = table.text("Verdict");
+    let mut table = Table::new("Scaling: its end", note)
+        .labels(["Measurement", "Device"])
+        .labels(has_laws.then_some("By"))
+        .texts(["Verdict"]);
     for series in found {
         let mut row = |by: &str, what: Cell| {
             let mut cells = vec![
@@ -216,16 +215,16 @@ fn figures(run: &Run<'_>, all: &[&Scaling]) -> Table {
          device's processes keep busy; idle: cores of the machine that are idle"
     );
     let mut table = Table::new(format!("By {}: {measurement}", axis.name()), note)
-        .label("Device")
-        .label(capitalized(axis.name()))
-        .figure("Throughput");
+        .labels(["Device"])
+        .labels([capitalized(axis.name())])
+        .figures(["Throughput"]);
     // More tunnels only add cost, so they have no speed-up.
     table = if axis.adds() {
-        table.figure("Speed-up").figure("Efficiency")
+        table.figures(["Speed-up", "Efficiency"])
     } else {
-        table.figure("Kept")
+        table.figures(["Kept"])
     };
-    table = table.figure("Busy").figure("Idle");
+    table = table.figures(["Busy", "Idle"]);
     for series in all {
         let scale = scale(series);
         for point in &series.points {

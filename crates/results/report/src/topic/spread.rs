@@ -31,11 +31,9 @@ fn spread(run: &Run<'_>) -> Option<Table> {
     // Most runs have none, and an empty column would make the table wider.
     let has_bands = figures.iter().any(|(_, figure, _)| figure.bands.is_some());
     let mut table = Table::new("Spread of the repeats", note)
-        .label("Cell")
-        .figures(["Mean", "Median", "Deviation", "95 % interval"]);
-    if has_bands {
-        table = table.text("Two bands");
-    }
+        .labels(["Cell"])
+        .figures(["Mean", "Median", "Deviation", "95 % interval"])
+        .texts(has_bands.then_some("Two bands"));
     for (cell, figure, unit) in figures {
         let scale = unit(figure.mean);
         let deviation = figure.standard_deviation;

@@ -28,11 +28,7 @@ pub(super) const SECTION: Section =
         for (index, (matrix, rows)) in run.results.suites.iter().zip(tables).enumerate() {
             let id = format!("suites-{index}");
             let draw = || chart::draw(run, matrix, &id);
-            if has_overview {
-                out.folded_chart(rows.caption.as_str(), READING, draw)
-            } else {
-                out.chart(rows.caption.as_str(), READING, draw)
-            }
+            out.folded_chart(has_overview, rows.caption.as_str(), READING, draw);
             out.table(rows);
         }
     })
@@ -67,6 +63,7 @@ const LINES: [Line; 4] = [
 fn suites(run: &Run<'_>, short: bool) -> Vec<Table> {
     let words = run.group_words();
     let of = |matrix: &SuiteMatrix| {
+        // The settings that all its cells share are in the note, the others in the caption.
         let words = words_of(&words, &matrix.group);
         // With one hash per cipher, most of a matrix would be empty.
         if short || !is_crossed(matrix) {
@@ -103,8 +100,9 @@ fn side_by_side(
 ) -> Table {
     let note = "mean of the repeats; in brackets: of the ceiling that packets of this length leave";
     let caption = format!("Suites of {device}: throughput");
-    let mut table = Table::new(caption, note).label("Suite");
-    table = table.figures(matrices.iter().map(|one| words_of(words, &one.group).name));
+    let mut table = Table::new(caption, note)
+        .labels(["Suite"])
+        .figures(matrices.iter().map(|one| words_of(words, &one.group).name));
     let entries = matrices.iter().flat_map(|matrix| &matrix.entries);
     for suite in unique(entries.map(entry_name)) {
         let cells = matrices.iter().map(|matrix| {
@@ -143,7 +141,7 @@ fn list(run: &Run<'_>, matrix: &SuiteMatrix, words: &GroupWords) -> Table {
         format!("Suites of {}: {}", matrix.device, words.name),
         note(run, matrix, words),
     )
-    .label("Suite")
+    .labels(["Suite"])
     .figures(["Throughput", "Overhead", "Reached"]);
     for entry in &matrix.entries {
         let Some(cell) = run.cell(&entry.cell) else {

@@ -25,10 +25,8 @@ pub(super) const SECTION: Section = Section::result(
         }
         out.tables(mixes(run));
         out.tables(ports(run));
-        if let Some(verdicts) = verdicts(run) {
-            let title = "What limits each figure, and the evidence for it";
-            out.details(title, vec![verdicts]);
-        }
+        let title = "What limits each figure, and the evidence for it";
+        out.details(title, verdicts(run));
         if out.is_empty() {
             out.note("No figure yet.");
         }
@@ -45,9 +43,9 @@ fn calibration(run: &Run<'_>) -> Option<Table> {
                 goal, or the highest forwarding rate; loss: in the trials whose evidence is \
                 recorded; latency: at the lowest load that was timed, one way unless it says `round trip`";
     let mut table = Table::new("Calibration: the tester alone", note)
-        .label("Group")
+        .labels(["Group"])
         .figures(["Ceiling", "L1", "Loss floor", "Timed at", "p50", "p99"])
-        .figure("p99 − p50");
+        .figures(["p99 − p50"]);
     for one in found {
         let mut cells = vec![Cell::label(&one.group)];
         cells.extend(figures(one));
@@ -100,7 +98,7 @@ fn verdicts(run: &Run<'_>) -> Option<Table> {
         100.0 * stats::TESTER_LIMITED_RATIO
     );
     let mut table = Table::new("What limits each figure", note)
-        .label("Cell")
+        .labels(["Cell"])
         .texts(["Verdict", "Because"]);
     for (cell, found) in judged() {
         table.push(vec![
@@ -117,10 +115,10 @@ fn ports(run: &Run<'_>) -> Option<Table> {
     let note = "the fastest that works is taken unless the campaign says otherwise";
     let mut table = Table::new("Ports of the tester", note)
         .labels(["End", "Port"])
-        .figure("Threads")
-        .text("Crypto")
-        .figure("Cells")
-        .text("Why none faster");
+        .figures(["Threads"])
+        .texts(["Crypto"])
+        .figures(["Cells"])
+        .texts(["Why none faster"]);
     type Port = fn(&FrameFigures) -> &PortUsed;
     let ends: [(&str, Port); 2] = [
         ("sender", |found| &found.sender),
@@ -157,9 +155,9 @@ fn ports(run: &Run<'_>) -> Option<Table> {
 fn mixes(run: &Run<'_>) -> Option<Table> {
     let note = "sizes include the FCS; numbers are of frames";
     let mut table = Table::new("Mixes of frame sizes", note)
-        .label("Mix")
-        .text("Genome")
-        .figure("Mean size");
+        .labels(["Mix"])
+        .texts(["Genome"])
+        .figures(["Mean size"]);
     let traffic = run.results.cells.iter().filter_map(|cell| cell.traffic());
     let mixes = traffic.filter(|traffic| traffic.frame_bytes.is_none());
     // By genome, as a campaign may give one mix by its name and also spell it out.

@@ -12,7 +12,11 @@ pub(super) const CELL: &[Declared] = &[
         "id without the device: cells of a group are compared",
         |row| Some(row.cell.group.clone()),
     ),
-    ("dut", "device under test", |row| Some(row.dut.to_owned())),
+    ("dut", "device under test", |row| {
+        // Names in the results are marked for people; the plan has the plain one.
+        let planned = row.planned.map(|planned| &planned.dut.name);
+        Some(planned.unwrap_or(&row.cell.dut).clone())
+    }),
     (
         "insecure",
         "why the device must not protect data; empty if it may, or is not meant to",

@@ -42,7 +42,7 @@ fn reasons(run: &Run<'_>) -> Table {
         "their figures are not reported; cipherbench resume RUN --invalid repeats them",
     )
     .labels(["Cells", "Repeats"])
-    .text("Reason");
+    .texts(["Reason"]);
     let cells = run.results.cells.iter();
     let all = cells.flat_map(|cell| {
         let own = cell.reasons.iter();

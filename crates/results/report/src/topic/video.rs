@@ -3,7 +3,7 @@
 pub(crate) mod columns;
 
 use crate::kit::cells::{FORMAT, with_repeats, without_figure};
-use crate::kit::chart::bars::{Bar, Bars, Lying};
+use crate::kit::chart::bars::{self, Bar, Lying};
 use crate::kit::fact::{Fact, Subject};
 use crate::kit::format::{Scale, counted, loss};
 use crate::kit::section::Section;
@@ -132,11 +132,8 @@ fn chart(run: &Run<'_>, id: &str) -> Option<Markup> {
             figure,
         })
     });
-    let bars = Bars {
-        title: "Video frames shown undamaged".to_owned(),
-        quantity: "frames shown undamaged, %",
-        lost: "missing or damaged",
-        bars: bars.collect(),
-    };
-    bars.draw(run, id, |_| Scale::plain())
+    let bars: Vec<Bar<'_>> = bars.collect();
+    let title = "Video frames shown undamaged";
+    let words = (title, "frames shown undamaged, %", "missing or damaged");
+    bars::draw(run, id, words, &bars, |_| Scale::plain())
 }

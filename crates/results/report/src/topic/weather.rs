@@ -57,6 +57,7 @@ fn table(run: &Run<'_>, question: &str, cells: &[Impaired<'_>]) -> Table {
     };
     let plain = |dut: &str| by.of(at(ImpairProfile::NONE, dut)?);
     let mut duts = unique(cells.iter().map(|(_, cell)| cell.dut.as_str()));
+    // By the unimpaired figure, which is the same in all rows.
     let better = |dut: &str| {
         let mean = plain(dut).map(|found| found.mean);
         let signed = if by.higher_is_better() { -1.0 } else { 1.0 };
@@ -69,7 +70,7 @@ fn table(run: &Run<'_>, question: &str, cells: &[Impaired<'_>]) -> Table {
     let is_plain_there = cells.iter().any(|(name, _)| *name == ImpairProfile::NONE);
     let note = if is_plain_there { NOTE_PLAIN } else { NOTE };
     let mut table = Table::new(caption, note)
-        .label("Impairment")
+        .labels(["Impairment"])
         .figures(duts.iter().map(|dut| run.label(dut)));
     for profile in unique(cells.iter().map(|(profile, _)| *profile)) {
         let figures = duts.iter().map(|dut| match at(profile, dut) {

@@ -73,6 +73,7 @@ fn in_print(run: &Run<'_>, cells: &[&CellResult]) -> String {
 }
 
 /// The first part of the sentence, with its cells.
+#[derive(Default)]
 struct LeadStatement<'r> {
     what: String,
     cells: Vec<&'r CellResult>,
@@ -121,7 +122,7 @@ fn carried<'r>(run: &'r Run<'_>, headlines: &[Headline]) -> Option<LeadStatement
             ),
             cells: best.comparisons.iter().map(|(cell, _)| *cell).collect(),
             comparisons: best.comparisons.iter().map(|(_, found)| *found).collect(),
-            range: String::new(),
+            ..LeadStatement::default()
         })
     })
 }
@@ -137,8 +138,7 @@ fn ranked<'r>(run: &'r Run<'_>) -> Option<LeadStatement<'r>> {
     Some(LeadStatement {
         what: ranking::best(run, first)?,
         cells: run.cell(&best.cell).into_iter().collect(),
-        comparisons: Vec::new(),
-        range: String::new(),
+        ..LeadStatement::default()
     })
 }
 
@@ -178,8 +178,8 @@ fn stated<'r>(
             figure.trim_end()
         ),
         cells: own.take(1).collect(),
-        comparisons: Vec::new(),
         range: range.clone(),
+        ..LeadStatement::default()
     })
 }
 

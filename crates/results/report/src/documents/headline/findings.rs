@@ -23,6 +23,7 @@ pub(crate) fn findings(run: &Run<'_>) -> Vec<String> {
     found.extend(contrasts::findings(run));
     let matrices = results.suites.iter();
     let matrices = matrices.filter(|one| one.entries.len() >= SUITES_MIN);
+    // A run of one device with many suites compares these, and its ranking would say the same.
     let by_suite = limited(matrices.filter_map(|one| suites::finding(run, one)));
     if by_suite.is_empty() {
         let ranked = ranked(run);

@@ -163,11 +163,17 @@ fn last_evidence(trials: &[&TrialRecord]) -> Markup {
 }
 
 fn facts(facts: &BTreeMap<String, String>) -> Table {
-    let mut table = Table::new("Facts reported by the device", "")
-        .label("Fact")
-        .text("Value");
-    for (name, value) in facts {
-        table.push(vec![Cell::label(name), Cell::plain(value)]);
+    let rows = facts
+        .iter()
+        .map(|(name, value)| [name.clone(), value.clone()]);
+    pairs("Facts reported by the device", ["Fact", "Value"], rows)
+}
+
+/// A table with a name and a text in each row.
+fn pairs(caption: &str, [name, text]: [&str; 2], rows: impl Iterator<Item = [String; 2]>) -> Table {
+    let mut table = Table::new(caption, "").labels([name]).texts([text]);
+    for [name, text] in rows {
+        table.push(vec![Cell::label(name), Cell::plain(text)]);
     }
     table
 }
@@ -177,32 +183,22 @@ fn offloads(offloads: &BTreeMap<String, BTreeMap<String, String>>) -> Table {
     // Most interfaces of a lab have the same offloads.
     let mut alike: BTreeMap<String, Vec<&str>> = BTreeMap::new();
     for (interface, features) in offloads {
-        let features: Vec<String> = features
-            .iter()
-            .map(|(name, state)| format!("{name} {state}"))
-            .collect();
-        alike
-            .entry(features.join(", "))
-            .or_default()
-            .push(interface);
+        let features = features.iter();
+        let features = features.map(|(name, state)| format!("{name} {state}"));
+        let features: Vec<String> = features.collect();
+        let same = alike.entry(features.join(", ")).or_default();
+        same.push(interface);
     }
-    let mut table = Table::new("Offloads in force", "")
-        .label("Interfaces")
-        .text("Features");
-    for (features, interfaces) in alike {
-        table.push(vec![
-            Cell::label(interfaces.join(", ")),
-            Cell::plain(features),
-        ]);
-    }
-    table
+    let rows = alike.into_iter();
+    let rows = rows.map(|(features, interfaces)| [interfaces.join(", "), features]);
+    pairs("Offloads in force", ["Interfaces", "Features"], rows)
 }
 
 /// One row per counter, one column per repeat.
 fn dut_counters(found: &[(u32, &Evidence)]) -> Table {
-    let mut table =
-        Table::new("The device's counters", "differences over each trial").label("Counter");
-    table = table.figures(found.iter().map(|(repeat, _)| format!("Repeat {repeat}")));
+    let mut table = Table::new("The device's counters", "differences over each trial")
+        .labels(["Counter"])
+        .figures(found.iter().map(|(repeat, _)| format!("Repeat {repeat}")));
     // A repeat may lack counters of the others.
     let names: BTreeSet<&String> = found
         .iter()
@@ -257,9 +253,9 @@ fn attempts(tuned: &Tuned) -> Table {
         "Search for the tool's parameters",
         format!("best: {}", parameters(&tuned.best)),
     )
-    .label("Parameters")
+    .labels(["Parameters"])
     .figures(["Payload received", "Lost"])
-    .text("Error");
+    .texts(["Error"]);
     for attempt in &tuned.attempts {
         let lost = attempt.lost_ppm.map(|ppm| percent(ppm as f64 / 1e4));
         table.push(vec![

@@ -74,6 +74,7 @@ pub(crate) fn write(
 
 /// One sentence per device, including doubts.
 fn answers(page: &mut Page, first: &FirstScreen) {
+    // Answer and findings count as well, so that the devices do not push the tables off the screen.
     let begin = page.lines();
     if let Some(answer) = &first.answer {
         page.wrapped("", "", answer, Style::plain);

@@ -348,6 +348,7 @@ impl Page {
 
     /// Splits the columns into parts that fit side by side, each with the labels.
     fn parts(&self, table: &Table, widths: &[usize]) -> Vec<Vec<usize>> {
+        // Each part repeats them, as a row without its labels could not be read.
         let labels: Vec<usize> = (0..table.labels).collect();
         let taken: usize = labels.iter().map(|&column| widths[column] + GAP).sum();
         let mut parts: Vec<Vec<usize>> = Vec::new();
@@ -538,9 +539,9 @@ mod tests {
 
     #[test]
     fn a_table_too_wide_is_printed_in_parts_with_its_labels() {
-        let mut table = Table::new("caption", "").label("row");
+        let mut table = Table::new("caption", "").labels(["row"]);
         for column in 1..=4 {
-            table = table.figure(format!("column {column}"));
+            table = table.figures([format!("column {column}")]);
         }
         let figures = (1..=4).map(|column| Cell::plain(format!("{column}.00 Gbit/s")));
         table.push([Cell::label("one")].into_iter().chain(figures).collect());

@@ -1,9 +1,10 @@
 //! Horizontal bars, one per cell, for kinds of trials with a single figure.
 
 use super::scale::{Axis, Linear};
-use super::{Anchor, Area, Font, Key, Spot, Svg, WIDTH, absence, shortened, shortened_name};
+use super::{Anchor, Area, Key, Spot, Svg, WIDTH, absence, shortened, shortened_name, widest};
 use crate::kit::format::Scale;
 use crate::layout::Run;
+use crate::order::largest;
 use maud::Markup;
 use stats::{CellResult, Estimate};
 
@@ -18,17 +19,6 @@ const NAMES: [f64; 2] = [60.0, 240.0];
 const VALUES: f64 = 250.0;
 /// Maximum number of bars; tables show more.
 const BARS_MAX: usize = 60;
-
-/// The bars of a chart.
-pub(crate) struct Bars<'r> {
-    /// Title for screen readers.
-    pub(crate) title: String,
-    /// Name of the axis, without the unit.
-    pub(crate) quantity: &'static str,
-    /// Name of the striped part.
-    pub(crate) lost: &'static str,
-    pub(crate) bars: Vec<Bar<'r>>,
-}
 
 /// A cell's bar.
 pub(crate) struct Bar<'r> {
@@ -63,76 +53,70 @@ impl Lying {
     }
 }
 
-impl Bars<'_> {
-    /// Draws the chart; `None` without a figure, or with more bars than are readable. `scale`
-    /// returns the unit for the largest value.
-    pub(crate) fn draw(
-        &self,
-        run: &Run<'_>,
-        id: &str,
-        scale: impl Fn(f64) -> Scale,
-    ) -> Option<Markup> {
-        let figures = || self.bars.iter().filter_map(|bar| bar.figure.as_ref());
-        figures().next()?;
-        // The table next to the chart has all of them.
-        if self.bars.len() > BARS_MAX {
-            return None;
-        }
-        // Whiskers and lost parts extend beyond the bars, and the axis must contain them.
-        let most = figures()
-            .map(|found| found.offered.unwrap_or(0.0).max(found.value + found.reach))
-            .fold(0.0, f64::max);
-        let font = Font::of("label");
-        let names = self.bars.iter().map(|bar| font.width(&bar.name));
-        // Narrow names leave more room for bars, which matters on a narrow screen.
-        let names = names.fold(NAMES[0], f64::max).min(NAMES[1]) + 14.0;
-        let axis = Linear::new(most, 5.0, scale(most));
-        let shows_settings = self
-            .bars
-            .iter()
-            .any(|bar| bar.setting != self.bars[0].setting);
-        // The plot's grid spans all rows, so its height is needed before the first row is drawn.
-        // Bars of a setting are adjacent: each change adds a line.
-        let breaks = 1 + self
-            .bars
-            .windows(2)
-            .filter(|pair| pair[0].setting != pair[1].setting)
-            .count();
-        let heads = if shows_settings {
-            breaks as f64 * SETTING + (breaks - 1) as f64 * GAP
-        } else {
-            0.0
-        };
-        let height = ROW * self.bars.len() as f64 + heads;
-        let plot = Area::new(names, 0.0, WIDTH - names - VALUES, height);
-        let mut svg = Svg::new(id);
-        if figures().any(|found| found.offered.is_some()) {
-            svg.legend([(Key::Stripes, self.lost)]);
-        }
-        svg.x_axis(plot, &axis);
-        svg.x_title(
-            plot,
-            34.0,
-            // Counts have no unit, so no comma may follow their quantity.
-            format!("{}, {}", self.quantity, axis.unit()).trim_end_matches(", "),
-        );
-        let mut y = 0.0;
-        let mut above: Option<&str> = None;
-        for bar in &self.bars {
-            // A setting is named once, above the first of its bars.
-            if shows_settings && above != Some(&bar.setting) {
-                y += if above.is_some() { GAP } else { 0.0 };
-                let label = shortened("label strong", &bar.setting, WIDTH);
-                svg.text("label strong", (0.0, y + 12.0), Anchor::Start, &label);
-                y += SETTING;
-            }
-            above = Some(&bar.setting);
-            one(&mut svg, run, (bar, self.quantity), &axis, plot, y);
-            y += ROW;
-        }
-        let words: Vec<String> = self.bars.iter().map(Bar::words).collect();
-        Some(svg.finish(&self.title, &format!("{}.", words.join("; "))))
+/// Draws the chart; `None` without a figure, or with more bars than are readable. Its words are the
+/// title for screen readers, the name of the axis without the unit, and the name of the striped
+/// part; `scale` returns the unit for the largest value.
+pub(crate) fn draw(
+    run: &Run<'_>,
+    id: &str,
+    (title, quantity, lost): (&str, &str, &str),
+    bars: &[Bar<'_>],
+    scale: impl Fn(f64) -> Scale,
+) -> Option<Markup> {
+    let figures = || bars.iter().filter_map(|bar| bar.figure.as_ref());
+    figures().next()?;
+    // The table next to the chart has all of them.
+    if bars.len() > BARS_MAX {
+        return None;
     }
+    // Whiskers and lost parts extend beyond the bars, and the axis must contain them.
+    let ends = figures().map(|found| (found.value + found.reach).max(found.offered.unwrap_or(0.0)));
+    let most = largest(ends);
+    let names = widest("label", bars.iter().map(|bar| &bar.name));
+    // Narrow names leave more room for bars, which matters on a narrow screen.
+    let names = names.clamp(NAMES[0], NAMES[1]) + 14.0;
+    let axis = Linear::new(most, 5.0, scale(most));
+    let shows_settings = bars.iter().any(|bar| bar.setting != bars[0].setting);
+    // The plot's grid spans all rows, so its height is needed before the first row is drawn.
+    // Bars of a setting are adjacent: each change adds a line.
+    let breaks = 1 + bars
+        .windows(2)
+        .filter(|pair| pair[0].setting != pair[1].setting)
+        .count();
+    let heads = if shows_settings {
+        breaks as f64 * SETTING + (breaks - 1) as f64 * GAP
+    } else {
+        0.0
+    };
+    let height = ROW * bars.len() as f64 + heads;
+    let plot = Area::new(names, 0.0, WIDTH - names - VALUES, height);
+    let mut svg = Svg::new(id);
+    if figures().any(|found| found.offered.is_some()) {
+        svg.legend([(Key::Stripes, lost)]);
+    }
+    svg.x_axis(plot, &axis);
+    svg.x_title(
+        plot,
+        34.0,
+        // Counts have no unit, so no comma may follow their quantity.
+        format!("{quantity}, {}", axis.unit()).trim_end_matches(", "),
+    );
+    let mut y = 0.0;
+    let mut above: Option<&str> = None;
+    for bar in bars {
+        // A setting is named once, above the first of its bars.
+        if shows_settings && above != Some(&bar.setting) {
+            y += if above.is_some() { GAP } else { 0.0 };
+            let label = shortened("label strong", &bar.setting, WIDTH);
+            svg.text("label strong", (0.0, y + 12.0), Anchor::Start, &label);
+            y += SETTING;
+        }
+        above = Some(&bar.setting);
+        one(&mut svg, run, (bar, quantity), &axis, plot, y);
+        y += ROW;
+    }
+    let words: Vec<String> = bars.iter().map(Bar::words).collect();
+    Some(svg.finish(title, &format!("{}.", words.join("; "))))
 }
 
 impl Bar<'_> {
@@ -183,7 +167,7 @@ fn one(
         end = lost.right();
     }
     let (middle, reach) = (top + BAR / 2.0, width(found.reach));
-    // Zeros among the repeats may be farther from the mean than the mean is from 0, where names are.
+    // A repeat far above the others is farther from the mean than 0 is, and left of 0 are names.
     let low = (area.right() - reach).max(plot.x);
     svg.side_whisker(low, area.right() + reach, middle);
     // The text begins after the lost part or the whisker, the longer of the two.

@@ -37,8 +37,8 @@ impl Curves {
         for n in sorted(numbers) {
             let (x, label) = (self.x(f64::from(n)), n.to_string());
             // The axis spans the numbers with a figure; a number beyond them that was planned, but
-            // gave none, has no place on it.
-            if x < self.plot.x || x > self.plot.right() {
+            // gave none, has no place on it. Ends of the axis are exact up to rounding.
+            if x < self.plot.x - 0.1 || x > self.plot.right() + 0.1 {
                 continue;
             }
             let half = Font::of("tick").width(&label) / 2.0 + 3.0;
@@ -80,6 +80,7 @@ impl Curves {
                 .map(|distance| end(found.mean + distance));
             self.svg.whisker(place.0, ends, 5.0);
             let tooltip = tooltip(n, found);
+            // Above its whisker, which would otherwise cross the mark.
             self.svg.mark("fill", color, place, 4.5, &tooltip);
         }
     }

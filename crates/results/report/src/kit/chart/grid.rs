@@ -1,7 +1,9 @@
 //! Grids of figures: one row per device and condition, one column per setting, shaded by the
 //! figure. They show a matrix with too many figures for bars.
 
-use super::{Anchor, Area, BAR_MIN, Font, Key, Spot, Svg, WIDTH, absence, hover, shortened_name};
+use super::{
+    Anchor, Area, BAR_MIN, Font, Key, Spot, Svg, WIDTH, absence, hover, shortened_name, widest,
+};
 use crate::kit::format::{Scale, counted, si};
 use crate::layout::frames::{Device, FrameSet};
 use crate::layout::{Run, Set, payload_name};
@@ -201,13 +203,7 @@ impl Grid<'_> {
     /// column. Returns the top of the rows.
     fn titles(&self, svg: &mut Svg, width: f64) -> f64 {
         let class = "label strong";
-        let font = Font::of(class);
-        // A closure cannot be generic, so it takes both iterators as `dyn`.
-        let widest = |texts: &mut dyn Iterator<Item = &str>| {
-            texts.map(|text| font.width(text)).fold(0.0, f64::max)
-        };
-        let mut all = self.columns.iter().flatten().map(String::as_str);
-        if widest(&mut all) <= width - 4.0 {
+        if widest(class, self.columns.iter().flatten()) <= width - 4.0 {
             for (line, head) in self.heads.iter().enumerate() {
                 let y = LINE * (line as f64 + 1.0);
                 svg.text("tick", (NAMES - 8.0, y), Anchor::End, head);
@@ -225,7 +221,7 @@ impl Grid<'_> {
             .map(|column| column.join(", "))
             .collect();
         // Turned titles are as high as the longest of them is wide.
-        let height = widest(&mut titles.iter().map(String::as_str));
+        let height = widest(class, titles.iter());
         let head = self.heads.join(", ");
         svg.text("tick", (NAMES - 8.0, height), Anchor::End, &head);
         // Columns narrower than a line is high have no room for a title.

@@ -1,6 +1,6 @@
 //! One row per cell of a set, below the name of its point.
 
-use super::{Anchor, Font, Svg, shortened, shortened_name};
+use super::{Anchor, Svg, shortened, shortened_name, widest};
 use crate::layout::Set;
 use stats::CellResult;
 
@@ -20,16 +20,14 @@ impl Rows {
     /// The same sizes, with columns of names no wider than needed: on a narrow screen they take
     /// room from the bars.
     pub(crate) fn fitted(self, set: &Set<'_>) -> Self {
-        // A closure cannot be generic, so it takes both iterators as `dyn`.
-        let widest = |class: &str, names: &mut dyn Iterator<Item = String>| {
-            let font = Font::of(class);
-            names.map(|name| font.width(&name)).fold(0.0, f64::max)
-        };
-        let mut points = set.points.iter().map(|point| set.name_of(point));
-        let mut duts = set.duts.iter().map(|dut| (*dut).to_owned());
+        let points = widest(
+            "label strong",
+            set.points.iter().map(|point| set.name_of(point)),
+        );
+        let duts = widest("label", set.duts.iter());
         Self {
-            point_names: (widest("label strong", &mut points) + 14.0).min(self.point_names),
-            dut_names: (widest("label", &mut duts) + 15.0).min(self.dut_names),
+            point_names: (points + 14.0).min(self.point_names),
+            dut_names: (duts + 15.0).min(self.dut_names),
             ..self
         }
     }

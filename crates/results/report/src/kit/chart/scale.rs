@@ -182,6 +182,7 @@ impl Values {
             // length.
             Self::Log(Log::new(0.9 * low, high), scale)
         } else {
+            // Bars from 0 can be compared by their lengths, so this is preferred.
             Self::Linear(Linear::new(high, ticks, scale))
         }
     }

@@ -168,7 +168,7 @@ fn beside(caption: &str, tables: &[(String, Table)]) -> Table {
 
 fn stacked(caption: &str, tables: &[(String, Table)]) -> Table {
     let (_, first) = &tables[0];
-    let mut joined = Table::new(caption, notes(tables)).label("Setting");
+    let mut joined = Table::new(caption, notes(tables)).labels(["Setting"]);
     joined.columns.extend(first.columns.iter().cloned());
     joined.labels = 1 + first.labels;
     for (setting, table) in tables {
@@ -227,7 +227,9 @@ mod tests {
     use super::*;
 
     fn table(note: &str, rows: &[(&str, &str)]) -> Table {
-        let mut table = Table::new("alone", note).label("Device").figure("Rate");
+        let mut table = Table::new("alone", note)
+            .labels(["Device"])
+            .figures(["Rate"]);
         for (device, rate) in rows {
             table.push(vec![Cell::label(*device), Cell::plain(*rate)]);
         }
@@ -265,7 +267,7 @@ mod tests {
     fn many_columns_stand_one_below_the_other() {
         let wide = || {
             let titles: Vec<String> = (0..7).map(|column| format!("c{column}")).collect();
-            let mut table = Table::new("alone", "").label("Device").figures(titles);
+            let mut table = Table::new("alone", "").labels(["Device"]).figures(titles);
             let figures = (0..7).map(|_| Cell::plain("1"));
             table.push([Cell::label("a")].into_iter().chain(figures).collect());
             table

@@ -10,8 +10,8 @@ pub(super) fn environment(run: &Run<'_>) -> Table {
     let header = &run.journal.header;
     let machine = &header.environment;
     let mut table = Table::new("Machine, tools and lab", "")
-        .label("What")
-        .text("Value");
+        .labels(["What"])
+        .texts(["Value"]);
     let mut push = |name: &str, value: String| {
         if !value.is_empty() {
             table.push(vec![Cell::label(name), Cell::plain(value)]);

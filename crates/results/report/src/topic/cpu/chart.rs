@@ -6,6 +6,7 @@ use crate::kit::chart::scale::{Axis, Linear};
 use crate::kit::chart::{Anchor, Area, Key, LEGEND_HEIGHT, Spot, Svg, WIDTH, hover, shortened};
 use crate::kit::format::{Scale, bits_per_cpu_s, si};
 use crate::layout::{Run, Set};
+use crate::order::largest;
 use maud::Markup;
 use stats::{CellResult, CpuResult, Estimate};
 
@@ -74,16 +75,11 @@ impl<'r, 'a> Chart<'r, 'a> {
         let cells = || set.points.iter().flat_map(|point| &point.cells);
         let cpus: Vec<&CpuResult> = cells().filter_map(|cell| cell.cpu.as_ref()).collect();
         cpus.first()?;
-        let busiest = cpus
-            .iter()
-            .map(|cpu| cpu.busy_cores.mean)
-            .fold(0.0, f64::max);
-        let efficiencies = cpus
-            .iter()
-            .filter_map(|cpu| cpu.payload_bits_per_cpu_s.as_ref());
-        let best = efficiencies
-            .map(|found| found.mean + found.largest_distance)
-            .fold(0.0, f64::max);
+        let busiest = largest(cpus.iter().map(|cpu| cpu.busy_cores.mean));
+        let best = largest(cpus.iter().filter_map(|cpu| {
+            let found = cpu.payload_bits_per_cpu_s.as_ref()?;
+            Some(found.mean + found.largest_distance)
+        }));
         let rows = ROWS.fitted(set);
         let width = WIDTH - rows.names() - GUTTER - EFFICIENCY;
         let top = LEGEND_HEIGHT + 22.0;

@@ -118,12 +118,11 @@ fn devices(run: &Run<'_>, short: bool) -> Table {
         "Fatigue"
     };
     let mut table = Table::new(title, note)
-        .label("Device")
+        .labels(["Device"])
         .texts(["Repeat", "Result"])
         .figures(["Threads", "Under load", "Without failure", "Right"])
         .figures(["Rate", "Wrong", "Failed", "Refused", "Let in"])
-        .figures(["Restarts", "Crashes"])
-        .figure("Memory");
+        .figures(["Restarts", "Crashes", "Memory"]);
     for (cell, info) in run.device_cells(DeviceKind::Fatigue) {
         let found = device::fatigue(cell).map_or(&[][..], |found| &found.devices);
         if found.is_empty() {
@@ -194,7 +193,7 @@ fn batch(run: &Run<'_>, found: &FatigueBatch) -> Table {
         batch_name(run, found)
     );
     let mut table = Table::new(title, note)
-        .label("Time without failure")
+        .labels(["Time without failure"])
         .figures(["Devices", "Share", "Of those, failed"]);
     let published = published(run, found);
     table = table.figures(
@@ -310,7 +309,7 @@ fn reasons(run: &Run<'_>) -> Option<Table> {
         "as the device reports it, at most 20 of each",
     )
     .labels(["Device", "Repeat"])
-    .text("What");
+    .texts(["What"]);
     for (cell, _) in run.device_cells(DeviceKind::Fatigue) {
         let found = device::fatigue(cell).map_or(&[][..], |found| &found.devices);
         for device in found {

@@ -1,7 +1,7 @@
 //! The functional trial of crypto devices.
 
 use super::{not_offered, not_offered_cell, without_figure};
-use crate::kit::chart::bars::{Bar, Bars, Lying};
+use crate::kit::chart::bars::{self, Bar, Lying};
 use crate::kit::fact::Fact;
 use crate::kit::format::{Scale, counted};
 use crate::kit::section::Section;
@@ -20,10 +20,10 @@ pub(crate) const SECTION: Section = Section::result(
                    offered.";
         out.chart("Algorithms that pass", how, || chart(run, "kat"));
         out.tables(kat(run));
-        let cases = kat_cases(run);
-        if !cases.is_empty() {
-            out.details("Test cases by algorithm", cases);
-        }
+        out.details(
+            "Test cases by algorithm",
+            groups(run).map(|group| cases(&group)),
+        );
     },
 );
 
@@ -47,11 +47,6 @@ pub(super) fn kat(run: &Run<'_>) -> Vec<Table> {
     }
     tables.extend(not_offered(run, DeviceKind::Kat));
     tables
-}
-
-/// Every tried case of each group.
-fn kat_cases(run: &Run<'_>) -> Vec<Table> {
-    groups(run).map(|columns| cases(&columns)).collect()
 }
 
 fn groups<'r>(run: &'r Run<'_>) -> impl Iterator<Item = Vec<Column<'r>>> {
@@ -158,9 +153,9 @@ fn failures(columns: &[Column<'_>]) -> Option<Table> {
         "the first input with a wrong result of each case; bytes count from 0",
     )
     .labels(["Device", "Algorithm", "Case"])
-    .text("Input")
-    .figure("First wrong byte")
-    .text("What came");
+    .texts(["Input"])
+    .figures(["First wrong byte"])
+    .texts(["What came"]);
     for column in columns {
         for one in column.found.iter().filter(|one| one.verdict.is_failure()) {
             for case in one.cases.iter().filter(|case| case.verdict.is_failure()) {
@@ -272,11 +267,8 @@ fn chart(run: &Run<'_>, id: &str) -> Option<Markup> {
             figure,
         }
     });
-    let bars = Bars {
-        title: "Algorithms that pass the functional trial".to_owned(),
-        quantity: "algorithms",
-        lost: "failed or not offered",
-        bars: bars.collect(),
-    };
-    bars.draw(run, id, |_| Scale::plain())
+    let bars: Vec<Bar<'_>> = bars.collect();
+    let title = "Algorithms that pass the functional trial";
+    let words = (title, "algorithms", "failed or not offered");
+    bars::draw(run, id, words, &bars, |_| Scale::plain())
 }

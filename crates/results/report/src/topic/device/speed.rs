@@ -101,7 +101,7 @@ fn findings(run: &Run<'_>) -> Option<Table> {
                 surely exceeds, if the repeats exclude a gain of more than 10 % past it";
     let mut table = Table::new("Speed: where curves cross and end", note)
         .labels(["Operation", "Device"])
-        .text("What it shows");
+        .texts(["What it shows"]);
     for series in &run.results.device_series {
         let name = series_name(series);
         let mut row = |device: &str, what: Cell| {
@@ -148,8 +148,8 @@ fn by_size(run: &Run<'_>, common: &str, all: &[&DeviceSeries]) -> Table {
     let numbers = numbers(curves);
     let note = "bytes of input per second, mean of the repeats ± the farthest repeat's distance in per cent";
     let mut table = Table::new(format!("Speed by size of input: {common}"), note)
-        .labels(["Operation", "Device"]);
-    table = table.figures(numbers.iter().map(|n| format!("{n} B")));
+        .labels(["Operation", "Device"])
+        .figures(numbers.iter().map(|n| format!("{n} B")));
     for series in all {
         for (system, figures) in published(run, series) {
             let mut cells = vec![
@@ -253,7 +253,7 @@ fn curves(run: &Run<'_>, series: &DeviceSeries) -> Table {
     let note = "mean of the repeats ± the farthest repeat's distance; ratios paired by repeat: above 1 the first is faster, = \
                 if neither is surely faster by 2 %; not together: processes \
                 overlapped for too little of the time to be compared";
-    let mut table = Table::new(format!("Speed: {}", series_name(series)), note).label(title);
+    let mut table = Table::new(format!("Speed: {}", series_name(series)), note).labels([title]);
     let ratios = standings(series);
     table = table
         .figures(series.curves.iter().map(|curve| &curve.dut))
@@ -288,7 +288,7 @@ fn cells(run: &Run<'_>, wanted: impl Fn(&CellResult) -> bool) -> Option<Table> {
     let mut table = Table::new("Speed: every measurement", note)
         .labels(["Operation", "Input", "At once", "Device"])
         .figures(["Speed", "CPU", "p50", "p99", "Failed", "Checked"])
-        .text("Who did the work");
+        .texts(["Who did the work"]);
     for (cell, info) in run.device_cells(DeviceKind::Speed) {
         if !wanted(cell) {
             continue;

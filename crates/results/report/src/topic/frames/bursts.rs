@@ -1,8 +1,8 @@
 //! The longest burst without loss.
 
-use super::loads::{bars, drawn};
+use super::loads::of_cells;
 use super::{caption, fill, head, joined, label, verdict};
-use crate::kit::chart::bars::Lying;
+use crate::kit::chart::bars::{self, Lying};
 use crate::kit::fact::{Fact, repeats};
 use crate::kit::format::{Scale, si, time_ns};
 use crate::kit::section::Section;
@@ -41,7 +41,7 @@ fn back_to_back(run: &Run<'_>, set: &FrameSet<'_>) -> Table {
     let table = head(set, Table::new(caption(set, set.kind.title()), note))
         .figures(["Burst, frames", "Rate", "Implied buffer"])
         .figures(["Corrected buffer", "With loss"])
-        .text("Verdict");
+        .texts(["Verdict"]);
     fill(table, run, set, |cell| {
         Some(burst_cells(cell, cell.frames()?.back_to_back()?))
     })
@@ -98,12 +98,12 @@ pub(super) fn fact(set: &FrameSet<'_>, cell: &CellResult, size: &str) -> Option<
 
 /// The longest bursts without loss; `None` without a figure.
 fn chart(run: &Run<'_>, set: &FrameSet<'_>, id: &str) -> Option<Markup> {
-    let bars = bars(run, set, |cell| {
+    let bars = of_cells(run, set, |cell| {
         let found = cell.frames()?.back_to_back()?;
         let text = Scale::plain().estimate(&found.burst_frames);
         let text = format!("{}{text}", least(found));
         Some(Lying::of(&found.burst_frames, text))
     });
-    let title = "Longest burst without loss".to_owned();
-    drawn(run, title, "frames in a burst", bars, id, "")
+    let words = ("Longest burst without loss", "frames in a burst", "");
+    bars::draw(run, id, words, &bars, |most| Scale::si(most, ""))
 }

@@ -1,9 +1,7 @@
 //! The columns of frame tests.
 
-use super::soak::columns::point;
-use crate::kit::column::figure::Figure;
 use crate::kit::column::{Context, Declared, text};
-use journal::record::{FrameTrial, GoalBounds, GoalOutcome, Ipdv, LatencyBucket, LatencyTrial};
+use journal::record::{GoalOutcome, Ipdv};
 use plan::LatencyPath;
 use stats::{TrafficInfo, histogram_percentile};
 
@@ -29,26 +27,26 @@ pub(crate) const COLUMNS: &[Declared] = &[
     (
         "figure",
         "kind of figure in this row: goal, load, latency, burst or recovery; quiet, disturbed, hostile or event; segment or point; known-answer, speed or fatigue",
-        |row| text(row.figure?.name()),
+        |row| text(row.figure.name?),
     ),
     ("goal", "name of the search goal", |row| {
-        Some(goal(row)?.goal.clone())
+        Some(row.figure.goal?.goal.clone())
     }),
     (
         "lower_frames_per_s",
         "relevant lower bound; empty without one",
-        |row| text(goal(row)?.lower?),
+        |row| text(row.figure.goal?.lower?),
     ),
     (
         "upper_frames_per_s",
         "relevant upper bound; empty without one",
-        |row| text(goal(row)?.upper?),
+        |row| text(row.figure.goal?.upper?),
     ),
     (
         "goal_outcome",
         "outcome of the goal's search (RFC 9971): regular, max-load-meets, min-load-fails or unfinished; empty in older journals",
         |row| {
-            let outcome = match goal(row)?.outcome? {
+            let outcome = match row.figure.goal?.outcome? {
                 GoalOutcome::Regular => "regular",
                 GoalOutcome::MaxLoadMeets => "max-load-meets",
                 GoalOutcome::MinLoadFails => "min-load-fails",
@@ -61,7 +59,7 @@ pub(crate) const COLUMNS: &[Declared] = &[
         "conditional_throughput_frames_per_s",
         "forwarding rate at the lower bound",
         |row| {
-            let found = goal(row)?;
+            let found = row.figure.goal?;
             // Without a lower bound there is no load at which it was measured.
             found.lower?;
             text(found.conditional_throughput)
@@ -70,104 +68,103 @@ pub(crate) const COLUMNS: &[Declared] = &[
     (
         "load_percent",
         "in per cent of the throughput, for latency",
-        |row| text(latency(row)?.percent?),
+        |row| text(row.figure.latency?.percent?),
     ),
     (
         "load_frames_per_s",
         "intended load; 0: as fast as the generator can",
-        |row| match row.figure? {
-            Figure::Load(found) => text(found.load),
-            Figure::Latency(found) => text(found.load),
+        |row| {
+            let figure = &row.figure;
+            let load = figure.load.map(|found| found.load);
+            let load = load.or_else(|| Some(figure.latency?.load));
             // A recovery has two loads: this one overloads the device.
-            Figure::Recovery(found) => text(found.overload),
-            Figure::Disturbance(_, trial) | Figure::Segment(_, trial) => text(trial.load),
-            _ => None,
+            text(load.or_else(|| Some(figure.recovery?.overload))?)
         },
     ),
     (
         "frames_intended",
         "frames in the schedule",
-        |row| match point(row) {
+        |row| match row.figure.point {
             Some(point) => text(point.intended),
-            None => text(load(row)?.intended),
+            None => text(row.figure.load?.intended),
         },
     ),
     ("frames_sent", "frames that left the sender", |row| {
-        text(load(row)?.sent)
+        text(row.figure.load?.sent)
     }),
     (
         "frames_received",
         "intact frames, each counted once",
-        |row| match point(row) {
+        |row| match row.figure.point {
             Some(point) => text(point.received),
-            None => text(load(row)?.received),
+            None => text(row.figure.load?.received),
         },
     ),
     (
         "frames_lost",
         "sent and not received; for a point, intended and not received",
-        |row| match point(row) {
+        |row| match row.figure.point {
             // A point has no count of the frames that were sent.
             Some(point) => text(point.intended.saturating_sub(point.received)),
-            None => text(load(row)?.lost()),
+            None => text(row.figure.load?.lost()),
         },
     ),
     (
         "frames_lost_a_to_b",
         "lost frames that were sent from A to B, if both directions are loaded",
         // Directions are counted separately only if both are loaded.
-        |row| text(load(row)?.directions.first()?.lost()),
+        |row| text(row.figure.load?.directions.first()?.lost()),
     ),
     (
         "frames_lost_b_to_a",
         "lost frames that were sent from B to A",
-        |row| text(load(row)?.directions.get(1)?.lost()),
+        |row| text(row.figure.load?.directions.get(1)?.lost()),
     ),
     (
         "frames_reordered",
         "received after a later frame of their flow",
-        |row| text(load(row)?.reordered),
+        |row| text(row.figure.load?.reordered),
     ),
     ("frames_duplicated", "received again", |row| {
-        text(load(row)?.duplicated)
+        text(row.figure.load?.duplicated)
     }),
     ("frames_corrupted", "received damaged", |row| {
-        text(load(row)?.corrupted)
+        text(row.figure.load?.corrupted)
     }),
     (
         "frames_receiver_dropped",
         "lost frames that the receiving station lost",
-        |row| text(load(row)?.receiver_dropped),
+        |row| text(row.figure.load?.receiver_dropped),
     ),
     (
         "frames_queued",
         "received frames that a queue held which grew until the load was over",
-        |row| text(load(row)?.queued()),
+        |row| text(row.figure.load?.queued()),
     ),
     (
         "latency_path",
         "one-way, or round-trip: by reflection at station B; empty without latency",
         |row| {
             // Without times, no path was timed.
-            histogram(row)?;
+            row.figure.histogram?;
             text(path(row).name())
         },
     ),
     ("latency_frames", "frames that were timed", |row| {
-        let frames = histogram(row)?.iter().map(|bucket| bucket.frames);
+        let frames = row.figure.histogram?.iter().map(|bucket| bucket.frames);
         text(frames.sum::<u64>())
     }),
     (
         "latency_min_ns",
         "fastest frame; empty for points of a soak",
         |row| {
-            let mut buckets = histogram(row)?.iter();
+            let mut buckets = row.figure.histogram?.iter();
             let fastest = buckets.find(|bucket| bucket.frames > 0)?;
             // The upper end of the bucket, which has three significant digits.
             text(fastest.upto_ns)
         },
     ),
-    ("latency_p50_ns", "median", |row| match point(row) {
+    ("latency_p50_ns", "median", |row| match row.figure.point {
         Some(point) => text(point.p50_ns?),
         None => percentile(row, 500),
     }),
@@ -179,7 +176,7 @@ pub(crate) const COLUMNS: &[Declared] = &[
     (
         "latency_p99_ns",
         "99th percentile; empty below 100 frames",
-        |row| match point(row) {
+        |row| match row.figure.point {
             Some(point) => text(point.p99_ns?),
             None => percentile(row, 990),
         },
@@ -190,11 +187,11 @@ pub(crate) const COLUMNS: &[Declared] = &[
         |row| percentile(row, 999),
     ),
     ("latency_max_ns", "slowest frame", |row| {
-        if let Some(point) = point(row) {
+        if let Some(point) = row.figure.point {
             // Without a frame, the maximum is 0, which is no latency.
             return (point.received > 0).then(|| point.max_ns.to_string());
         }
-        let buckets = histogram(row)?.iter();
+        let buckets = row.figure.histogram?.iter();
         let slowest = buckets
             .filter(|bucket| bucket.frames > 0)
             .map(|bucket| bucket.upto_ns);
@@ -227,7 +224,9 @@ pub(crate) const COLUMNS: &[Declared] = &[
         "99.9th percentile of the delay less the smallest one (RFC 5481 PDV), of the direction that varies more; empty \
          below 1000 frames",
         |row| {
-            let found = latency(row)?
+            let found = row
+                .figure
+                .latency?
                 .variation
                 .iter()
                 .map(|found| found.pdv.p99_9_ns);
@@ -243,20 +242,15 @@ pub(crate) const COLUMNS: &[Declared] = &[
     ("ipdv_max_ns", "largest difference", |row| {
         text(ipdv(row)?.map(|found| found.max_ns).max()?)
     }),
-    (
-        "burst_frames",
-        "longest burst without loss",
-        |row| match row.figure? {
-            Figure::Burst(frames) => text(frames),
-            _ => None,
-        },
-    ),
+    ("burst_frames", "longest burst without loss", |row| {
+        text(row.figure.burst?)
+    }),
     (
         "recovery_ns",
         "from the end of the overload to the last loss; empty when it went on",
-        |row| match row.figure? {
-            Figure::Recovery(found) if found.recovered => text(found.recovery_ns),
-            _ => None,
+        |row| {
+            let found = row.figure.recovery.filter(|found| found.recovered);
+            text(found?.recovery_ns)
         },
     ),
     (
@@ -264,7 +258,7 @@ pub(crate) const COLUMNS: &[Declared] = &[
         "limit of the cell's figure, over all repeats",
         |row| {
             // A trial without a figure has no part in its cell's verdict.
-            row.figure?;
+            row.figure.name?;
             text(row.cell.verdict()?.limit.name())
         },
     ),
@@ -274,41 +268,9 @@ fn traffic<'a>(row: &Context<'a>) -> Option<&'a TrafficInfo> {
     row.cell.traffic()
 }
 
-fn goal<'a>(row: &Context<'a>) -> Option<&'a GoalBounds> {
-    match row.figure? {
-        Figure::Goal(found) => Some(found),
-        _ => None,
-    }
-}
-
-fn latency<'a>(row: &Context<'a>) -> Option<&'a LatencyTrial> {
-    match row.figure? {
-        Figure::Latency(found) => Some(found),
-        _ => None,
-    }
-}
-
-fn load<'a>(row: &Context<'a>) -> Option<&'a FrameTrial> {
-    match row.figure? {
-        Figure::Load(found) | Figure::Disturbance(_, found) | Figure::Segment(_, found) => {
-            Some(found)
-        }
-        _ => None,
-    }
-}
-
-fn histogram<'a>(row: &Context<'a>) -> Option<&'a [LatencyBucket]> {
-    match row.figure? {
-        Figure::Latency(found) => Some(&found.histogram),
-        Figure::Disturbance(found, _) => Some(&found.histogram),
-        Figure::Segment(found, _) => Some(&found.histogram),
-        _ => None,
-    }
-}
-
 /// Median, 99th percentile and longest latency of one of two loaded directions.
 fn direction(row: &Context<'_>, at: usize) -> Option<(Option<u64>, Option<u64>, u64)> {
-    let own = latency(row)?.directions.get(at)?;
+    let own = row.figure.latency?.directions.get(at)?;
     let percentile = |per_mille| histogram_percentile(own, per_mille);
     // Buckets are in rising order.
     Some((percentile(500), percentile(990), own.last()?.upto_ns))
@@ -316,17 +278,18 @@ fn direction(row: &Context<'_>, at: usize) -> Option<(Option<u64>, Option<u64>, 
 
 /// The timed path.
 fn path(row: &Context<'_>) -> LatencyPath {
-    match latency(row).and_then(|found| found.round_trip.as_ref()) {
-        Some(_) => LatencyPath::RoundTrip,
-        None => LatencyPath::OneWay,
+    let times = row.figure.latency.map(|found| &found.round_trip);
+    match times {
+        Some(Some(_)) => LatencyPath::RoundTrip,
+        Some(None) | None => LatencyPath::OneWay,
     }
 }
 
 fn ipdv<'a>(row: &Context<'a>) -> Option<impl Iterator<Item = &'a Ipdv>> {
-    let variation = latency(row)?.variation.iter();
+    let variation = row.figure.latency?.variation.iter();
     Some(variation.filter_map(|found| found.ipdv.as_ref()))
 }
 
 fn percentile(row: &Context<'_>, per_mille: u64) -> Option<String> {
-    text(histogram_percentile(histogram(row)?, per_mille)?)
+    text(histogram_percentile(row.figure.histogram?, per_mille)?)
 }

@@ -57,6 +57,7 @@ fn blocks(run: &Run<'_>, out: &mut Blocks, topic: &EventTopic) {
             // Sets and mixes are numbered, as their words may contain any character.
             let id = format!("{id}-{at}-{index}");
             out.folded_chart(
+                true,
                 format!("{what}, frames of {name}: how long, event by event"),
                 topic.outages,
                 || outages::draw(mix, &format!("{id}-events")),
@@ -69,6 +70,7 @@ fn blocks(run: &Run<'_>, out: &mut Blocks, topic: &EventTopic) {
                 || shares::draw(mix, &format!("{id}-shares")),
             );
             out.folded_chart(
+                true,
                 format!("{what}, frames of {name}: over time"),
                 topic.timeline,
                 || timeline::draw(mix, &format!("{id}-time")),

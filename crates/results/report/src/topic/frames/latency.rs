@@ -240,11 +240,11 @@ fn latency(run: &Run<'_>, set: &FrameSet<'_>, path: LatencyPath) -> Table {
     );
     let caption = caption(set, &format!("{what} under load"));
     let table = head(set, Table::new(caption, note))
-        .label("Load")
-        .figure("Frames")
+        .labels(["Load"])
+        .figures(["Frames"])
         .figures(TITLES)
         .figures([BY_REPEAT, "p99 − p50"])
-        .text("Verdict");
+        .texts(["Verdict"]);
     let wanted = |cell: &CellResult| belongs(set, cell, path);
     fill_some(table, run, set, wanted, |cell| {
         let loads = timed(cell, path).enumerate();
@@ -307,7 +307,7 @@ pub(super) fn variation(run: &Run<'_>, set: &FrameSet<'_>) -> Option<Table> {
         set,
         Table::new(caption(set, "Latency and delay variation by trial"), note),
     )
-    .label("Load")
+    .labels(["Load"])
     .figures(["Trials", "Typical latency", "Worst case"])
     .figures(["PDV p50", "PDV p99", "PDV p99.9", "PDV max"])
     .figures(["IPDV min", "IPDV p50", "IPDV max"]);

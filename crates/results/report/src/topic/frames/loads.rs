@@ -1,7 +1,7 @@
 //! Single loads: the received part of the offered load, and the maximum receive rate.
 
 use super::{at_load, caption, fill, head, joined, label, mean_rate, rate, share, verdict};
-use crate::kit::chart::bars::{Bar, Bars, Lying};
+use crate::kit::chart::bars::{self, Bar, Lying};
 use crate::kit::fact::{Fact, repeats};
 use crate::kit::format::{Scale, percent, si};
 use crate::kit::section::{Blocks, Section};
@@ -15,6 +15,9 @@ use stats::{CellResult, LoadResult, MrrResult};
 /// How to read bars of received and offered load.
 pub(super) const OF_OFFERED: &str = "Solid: received. Striped: offered, but lost on the way. Whiskers: the farthest repeat's \
                           distance. Frames/s of one direction.";
+
+/// The striped part of these bars.
+pub(super) const LOST: &str = "offered, but lost";
 
 /// The chart of single loads.
 pub(super) fn received_of_offered(run: &Run<'_>, out: &mut Blocks, set: &FrameSet<'_>, id: &str) {
@@ -52,32 +55,16 @@ pub(super) fn fact(set: &FrameSet<'_>, cell: &CellResult, size: &str) -> Option<
 
 /// The received part of the offered load, for `mrr` and `load`; `None` without a figure.
 fn chart(run: &Run<'_>, set: &FrameSet<'_>, id: &str) -> Option<Markup> {
-    let bars = bars(run, set, |cell| match cell.frames()?.loads() {
+    let bars = of_cells(run, set, |cell| match cell.frames()?.loads() {
         [only] => Some(lying(only)),
         _ => None,
     });
     let title = format!("{}: share of the offered frames received", set.kind.title());
-    drawn(run, title, "frames", bars, id, "pps")
+    let scale = |most| Scale::si(most, "pps");
+    bars::draw(run, id, (&title, "frames", LOST), &bars, scale)
 }
 
-pub(super) fn drawn(
-    run: &Run<'_>,
-    title: String,
-    quantity: &'static str,
-    bars: Vec<Bar<'_>>,
-    id: &str,
-    unit: &str,
-) -> Option<Markup> {
-    let bars = Bars {
-        title,
-        quantity,
-        lost: "offered, but lost",
-        bars,
-    };
-    bars.draw(run, id, |most| Scale::si(most, unit))
-}
-
-pub(super) fn bars<'r>(
+pub(super) fn of_cells<'r>(
     run: &Run<'_>,
     set: &FrameSet<'r>,
     figure: impl Fn(&CellResult) -> Option<Lying>,
@@ -133,7 +120,7 @@ fn mrr(run: &Run<'_>, set: &FrameSet<'_>) -> Table {
     let table = head(set, Table::new(caption(set, set.kind.title()), note))
         .figures(["Received", "Lost", "Offered", "Deviation"])
         .figures(["Lowest", "Highest", "L2", "Trials"])
-        .text("Verdict");
+        .texts(["Verdict"]);
     fill(table, run, set, |cell| {
         Some(mrr_cells(cell, cell.frames()?.mrr()?))
     })

@@ -81,14 +81,12 @@ fn loads(run: &Run<'_>, set: &FrameSet<'_>) -> Table {
          generator kept back, or that left when the load's time was over, over all repeats",
         set.common
     );
-    let mut table = head(set, Table::new(caption(set, set.kind.title()), note));
-    if set.kind == ProcedureKind::LossCurve {
-        table = table.label("Load");
-    }
-    table = table
+    let is_curve = set.kind == ProcedureKind::LossCurve;
+    let table = head(set, Table::new(caption(set, set.kind.title()), note))
+        .labels(is_curve.then_some("Load"))
         .figures(["Offered", "Forwarded", "Lost", "Not sent"])
         .figures(["Sent too late", "Reordered", "Duplicated", "Corrupted"])
-        .text("Verdict");
+        .texts(["Verdict"]);
     fill(table, run, set, |cell| {
         let loads = cell.frames().map_or(&[][..], |found| found.loads());
         loads.iter().enumerate().map(|(index, load)| {

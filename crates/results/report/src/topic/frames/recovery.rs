@@ -1,9 +1,9 @@
 //! Recovery from an overload.
 
-use super::loads::bars;
+use super::loads::of_cells;
 use super::search::details;
 use super::{caption, fill, head, joined, label, mean_rate, verdict};
-use crate::kit::chart::bars::{Bars, Lying};
+use crate::kit::chart::bars::{self, Lying};
 use crate::kit::fact::{Fact, repeats};
 use crate::kit::format::{Scale, counted, time};
 use crate::kit::section::Section;
@@ -42,8 +42,8 @@ pub(super) fn recovery(run: &Run<'_>, set: &FrameSet<'_>) -> Table {
     );
     let table = head(set, Table::new(caption(set, set.kind.title()), note))
         .figures(["Overload", "Relief", "Recovery", "Lost in overload"])
-        .figure("Lost afterwards")
-        .text("Verdict");
+        .figures(["Lost afterwards"])
+        .texts(["Verdict"]);
     fill(table, run, set, |cell| {
         Some(recovery_cells(cell, cell.frames()?.recovery()?))
     })
@@ -110,15 +110,11 @@ pub(super) fn fact(set: &FrameSet<'_>, cell: &CellResult, size: &str) -> Option<
 
 /// The recovery times; `None` without a figure.
 fn chart(run: &Run<'_>, set: &FrameSet<'_>, id: &str) -> Option<Markup> {
-    let bars = bars(run, set, |cell| {
+    let bars = of_cells(run, set, |cell| {
         let found = cell.frames()?.recovery()?.recovery_ns.as_ref()?;
         Some(Lying::of(found, time(found)))
     });
-    let bars = Bars {
-        title: "Time of recovery from an overload".to_owned(),
-        quantity: "time to the last loss",
-        lost: "",
-        bars,
-    };
-    bars.draw(run, id, Scale::time)
+    let title = "Time of recovery from an overload";
+    let words = (title, "time to the last loss", "");
+    bars::draw(run, id, words, &bars, Scale::time)
 }

@@ -33,7 +33,7 @@ fn bounds(run: &Run<'_>, set: &FrameSet<'_>) -> Table {
         set.common
     );
     let table = head(set, Table::new(caption(set, "Relevant bounds"), note))
-        .label("Goal")
+        .labels(["Goal"])
         .figures(["Lower bound", "Median", "95 % interval", "Upper bound"])
         .figures(["Conditional", "Trials", "Search"])
         .texts(["Failed by", "Result"]);
@@ -139,7 +139,7 @@ fn goals(set: &FrameSet<'_>) -> Option<Table> {
         duration_ns(search.timeout_ns as f64)
     );
     let mut table = Table::new(caption(set, "Search goals"), note)
-        .label("Goal")
+        .labels(["Goal"])
         .figures(["Loss ratio", "Exceed ratio", "Initial trial"])
         .figures(["Final trial", "Duration sum", "Width"]);
     let percent = |ppm: u32| format!("{} %", f64::from(ppm) / 1e4);

@@ -1,10 +1,10 @@
 //! The test of a service, step by step (ITU-T Y.1564).
 
-use super::loads::{OF_OFFERED, bars, drawn, lying};
+use super::loads::{LOST, OF_OFFERED, lying, of_cells};
 use super::{caption, fill, head, joined, label, mean_rate, share};
-use crate::kit::chart::bars::Bar;
+use crate::kit::chart::bars::{self, Bar};
 use crate::kit::fact::Fact;
-use crate::kit::format::time;
+use crate::kit::format::{Scale, time};
 use crate::kit::section::Section;
 use crate::kit::table::{Cell, Table};
 use crate::layout::Run;
@@ -35,7 +35,7 @@ pub(super) fn service(run: &Run<'_>, set: &FrameSet<'_>) -> Table {
         set.common
     );
     let table = head(set, Table::new(caption(set, set.kind.title()), note))
-        .label("Step")
+        .labels(["Step"])
         .figures([
             "Offered",
             "Received",
@@ -43,7 +43,7 @@ pub(super) fn service(run: &Run<'_>, set: &FrameSet<'_>) -> Table {
             "Mean delay",
             "Delay variation",
         ])
-        .text("Result");
+        .texts(["Result"]);
     fill(table, run, set, |cell| {
         let rows = steps(cell).iter();
         rows.map(|step| [Cell::label(&step.step)].into_iter().chain(figures(step)))
@@ -112,7 +112,7 @@ fn chart(run: &Run<'_>, set: &FrameSet<'_>, id: &str) -> Option<Markup> {
     let all = set.rows().flat_map(|(_, cell)| steps(cell));
     let names = unique(all.map(|step| step.step.as_str()));
     let bars = names.iter().flat_map(|step| {
-        let own = bars(run, set, |cell| {
+        let own = of_cells(run, set, |cell| {
             let found = steps(cell).iter().find(|one| one.step == *step)?;
             let mut lying = lying(&found.load);
             let result = if found.failures.is_empty() {
@@ -132,6 +132,8 @@ fn chart(run: &Run<'_>, set: &FrameSet<'_>, id: &str) -> Option<Markup> {
             ..bar
         })
     });
-    let title = "Service test: share of the offered frames received".to_owned();
-    drawn(run, title, "frames", bars.collect(), id, "pps")
+    let bars: Vec<Bar<'_>> = bars.collect();
+    let title = "Service test: share of the offered frames received";
+    let scale = |most| Scale::si(most, "pps");
+    bars::draw(run, id, (title, "frames", LOST), &bars, scale)
 }

@@ -87,10 +87,10 @@ fn verdicts(run: &Run<'_>, set: &FrameSet<'_>) -> Table {
         set.common
     );
     let table = head(set, Table::new(caption(set, "Soak"), note))
-        .label("Repeat")
-        .text("Verdict")
+        .labels(["Repeat"])
+        .texts(["Verdict"])
         .figures(["Time", "Rate", "Lost", "Stalls", "Silence", "Rekeys"])
-        .figure("Pauses");
+        .figures(["Pauses"]);
     fill(table, run, set, |cell| {
         let runs = of(cell).map_or(&[][..], |found| &found.runs);
         runs.iter().map(|one| {
@@ -127,8 +127,8 @@ fn drifts(run: &Run<'_>, set: &FrameSet<'_>) -> Table {
     let mut table = head(set, Table::new(caption(set, "Soak: drift"), note))
         .labels(["Repeat", "Of"])
         .figures(["Median", "Change", "95 % interval", "p", "Allowed"])
-        .figure("Points")
-        .text("Judged");
+        .figures(["Points"])
+        .texts(["Judged"]);
     for (labels, _, one) in runs(run, set) {
         for (name, drift, median) in [
             ("rate", &one.rate_drift, rate as fn(f64) -> String),
@@ -165,10 +165,9 @@ fn device(run: &Run<'_>, set: &FrameSet<'_>) -> Table {
         set,
         Table::new(caption(set, "Soak: latency and device"), note),
     )
-    .label("Repeat")
+    .labels(["Repeat"])
     .figures(TITLES)
-    .figures(["Capacity", "Cores", "Memory"])
-    .figures(["Out of step", "Starts"]);
+    .figures(["Capacity", "Cores", "Memory", "Out of step", "Starts"]);
     // The table of verdicts has the reasons of cells without a figure.
     for (mut cells, found, one) in runs(run, set) {
         // Latency is of all repeats pooled, so it is the same in each row of a device.
@@ -189,8 +188,8 @@ fn device(run: &Run<'_>, set: &FrameSet<'_>) -> Table {
 fn reasons(run: &Run<'_>, set: &FrameSet<'_>) -> Option<Table> {
     let note = "conditions that were violated or not shown";
     let mut table = head(set, Table::new(caption(set, "Soak: why not stable"), note))
-        .label("Repeat")
-        .text("Why");
+        .labels(["Repeat"])
+        .texts(["Why"]);
     for (labels, _, one) in runs(run, set) {
         for reason in &one.reasons {
             let reason = Cell::plain(reason.as_str());

@@ -53,7 +53,7 @@ fn layers(run: &Run<'_>, set: &FrameSet<'_>) -> Table {
     );
     let table = head(set, Table::new(caption(set, "Rates by layer"), note))
         .figures(["Frames/s", "L1", "L2", "IP", "Of link", "Of tester"])
-        .text("Verdict");
+        .texts(["Verdict"]);
     fill(table, run, set, |cell| {
         cell.frames()?;
         let goal = throughput(cell).and_then(|found| found.goals.first());
@@ -123,12 +123,11 @@ fn vendor(run: &Run<'_>, set: &FrameSet<'_>, quantity: Quantity) -> Table {
         set.common,
         left_out(&means)
     );
-    let mut table = Table::new(caption(set, &what), note).label("Device");
+    let mut table = Table::new(caption(set, &what), note)
+        .labels(["Device"])
+        .figures(set.points.iter().map(FramePoint::short_name));
     // The unit is in the caption, so letters after figures can only be marks.
     table.has_marks = true;
-    for point in &set.points {
-        table = table.figure(point.short_name());
-    }
     let shows_mean = !means.is_empty();
     if shows_mean {
         table = table.figures(["Mean frame rate", "Mean frame rate, all sizes"]);
@@ -175,10 +174,9 @@ fn ratios(run: &Run<'_>, set: &FrameSet<'_>) -> Option<Table> {
         set.common
     );
     let what = format!("Frame rate by that of {baseline}");
-    let mut table = Table::new(caption(set, &what), note).label("Device");
-    for point in &set.points {
-        table = table.figure(point.short_name());
-    }
+    let mut table = Table::new(caption(set, &what), note)
+        .labels(["Device"])
+        .figures(set.points.iter().map(FramePoint::short_name));
     for device in &set.devices {
         let cell = |point: &FramePoint<'_>| point.cell(*device).and_then(found);
         // The baseline has no ratio to itself.
@@ -202,23 +200,15 @@ fn means<'r>(
     if quantity != Quantity::Frames {
         return Vec::new();
     }
-    let all = &run.results.mean_frame_rates;
     let of = |device: &Device<'r>| {
-        let own = |cell: &&CellResult| Device::of(cell) == *device;
-        let cells = || {
-            set.points
-                .iter()
-                .flat_map(|point| point.cells.iter().copied())
-                .filter(own)
-        };
-        let is_of = |mean: &MeanFrameRate, id: &String| {
+        let is_of = |mean: &&MeanFrameRate| {
+            let mut own = set.points.iter().filter_map(|point| point.cell(*device));
             // If the link limits all sizes, the mean has no other cells.
-            mean.cells.contains(id) || mean.link_limited_cells.contains(id)
+            own.any(|CellResult { id, .. }| {
+                mean.cells.contains(id) || mean.link_limited_cells.contains(id)
+            })
         };
-        let mean = all
-            .iter()
-            .find(|mean| cells().any(|cell| is_of(mean, &cell.id)))?;
-        Some((*device, mean))
+        Some((*device, run.results.mean_frame_rates.iter().find(is_of)?))
     };
     set.devices.iter().filter_map(of).collect()
 }
@@ -305,12 +295,9 @@ pub(super) fn fact(run: &Run<'_>, device: &str, set: &FrameSet<'_>) -> Option<Fa
     let l2 = Scale::si(rates.l2_bps.mean, "bit/s");
     let mut detail = format!("{} at L2 (goal {})", l2.value(rates.l2_bps.mean), goal.goal);
     // Without an upper bound, the search only shows that the device carries at least this load.
-    let at_least = if cell.frames()?.is_only_lower_bound() {
-        "at least "
-    } else {
-        ""
-    };
-    if !at_least.is_empty() {
+    let mut at_least = "";
+    if cell.frames()?.is_only_lower_bound() {
+        at_least = "at least ";
         detail = format!("{}; {detail}", unbounded(goal));
     }
     let means = run.results.mean_frame_rates.iter();

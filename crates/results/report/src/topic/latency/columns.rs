@@ -20,22 +20,22 @@ pub(crate) const COLUMNS: &[Declared] = &[
     (
         "round_trip_p50_ns",
         "median round trip, nearest rank",
-        |row| round_trip(latency(row)?, 500),
+        |row| ranked(&latency(row)?.round_trips_ns, 500),
     ),
     (
         "round_trip_p90_ns",
         "90th percentile; empty below 10 replies",
-        |row| round_trip(latency(row)?, 900),
+        |row| ranked(&latency(row)?.round_trips_ns, 900),
     ),
     (
         "round_trip_p99_ns",
         "99th percentile; empty below 100 replies",
-        |row| round_trip(latency(row)?, 990),
+        |row| ranked(&latency(row)?.round_trips_ns, 990),
     ),
     (
         "round_trip_p99_9_ns",
         "99.9th percentile; empty below 1000 replies",
-        |row| round_trip(latency(row)?, 999),
+        |row| ranked(&latency(row)?.round_trips_ns, 999),
     ),
     ("round_trip_max_ns", "longest round trip", |row| {
         text(latency(row)?.round_trips_ns.iter().max()?)
@@ -44,13 +44,6 @@ pub(crate) const COLUMNS: &[Declared] = &[
 
 fn latency<'a>(row: &Context<'a>) -> Option<&'a Latency> {
     measured(row.trial)?.latency()
-}
-
-fn round_trip(latency: &Latency, per_mille: u64) -> Option<String> {
-    // The journal has the times in the order of measurement.
-    let mut sorted = latency.round_trips_ns.clone();
-    sorted.sort_unstable();
-    text(percentile(&sorted, per_mille)?)
 }
 
 /// Ordered as [`TransferDirection::ALL`].
@@ -102,12 +95,14 @@ pub(crate) const LOADED: &[Declared] = &[
 
 /// A percentile of the round trips under one load.
 fn under(row: &Context<'_>, load: TransferDirection, per_mille: u64) -> Option<String> {
-    let found = latency(row)?
-        .loaded
-        .iter()
-        .find(|one| one.direction == load)?;
+    let mut loaded = latency(row)?.loaded.iter();
+    let found = loaded.find(|one| one.direction == load)?;
+    ranked(&found.round_trips_ns, per_mille)
+}
+
+fn ranked(times_ns: &[u64], per_mille: u64) -> Option<String> {
     // The journal has the times in the order of measurement.
-    let mut sorted = found.round_trips_ns.clone();
+    let mut sorted = times_ns.to_vec();
     sorted.sort_unstable();
     text(percentile(&sorted, per_mille)?)
 }

@@ -6,7 +6,7 @@ use crate::kit::chart::{Anchor, Area, Key, LEGEND_HEIGHT, Svg, WIDTH};
 use crate::kit::format::{Scale, si};
 use crate::layout::Run;
 use crate::layout::evidence::measured;
-use crate::order::{grouped, unique};
+use crate::order::{grouped, largest, unique};
 use journal::record::{Monitored, Series};
 use maud::Markup;
 use stats::CellResult;
@@ -53,10 +53,8 @@ pub(super) fn draw(run: &Run<'_>, cell: &CellResult, id: &str) -> Option<Markup>
     let panels = grouped(lines.map(|line| ((&*line.series.name, &*line.series.unit), line)));
     let all = || panels.iter().flat_map(|(_, lines)| lines);
     let ends = all().filter_map(|line| line.series.points.last().map(|last| (line, last)));
-    let end_s = ends
-        // A point is a mean over the interval that begins at its time.
-        .map(|(line, last)| seconds(last.at_ns + line.series.point_ns))
-        .fold(0.0, f64::max);
+    // A point is a mean over the interval that begins at its time.
+    let end_s = largest(ends.map(|(line, last)| seconds(last.at_ns + line.series.point_ns)));
     let times = Times::new(end_s, 10.0);
 
     let mut svg = Svg::new(id);

@@ -39,7 +39,7 @@ pub(super) fn overview(run: &Run<'_>) -> Option<Table> {
     let mut table = Table::new("Tables of the published report", note)
         .labels(["Table", "What"])
         .figures(["Figures", "With a ratio", "Ratio"])
-        .text("Remarks");
+        .texts(["Remarks"]);
     for (report, published) in all(run) {
         let shaped = Shaped::of(run, report, published);
         let remarks = unique(
@@ -115,7 +115,7 @@ pub(super) fn drawings(
                 shows the same here";
     let mut table = Table::new("Drawings and statements of the published report", note)
         .labels(["In the report", "What"])
-        .text("Here");
+        .texts(["Here"]);
     for chart in run.plan().reports.iter().flat_map(|report| &report.charts) {
         let title = chart.section.as_deref().and_then(&mut has_section);
         let here = match (title, &chart.absent) {

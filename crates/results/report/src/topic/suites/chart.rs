@@ -9,6 +9,7 @@ use crate::kit::chart::{
 };
 use crate::kit::format::{Scale, percent};
 use crate::layout::Run;
+use crate::order::largest;
 use maud::Markup;
 use stats::{CellResult, SuiteEntry, SuiteMatrix};
 
@@ -29,9 +30,7 @@ pub(super) fn draw(run: &Run<'_>, matrix: &SuiteMatrix, id: &str) -> Option<Mark
         .filter_map(|entry| Some((entry, run.cell(&entry.cell)?)))
         .collect();
     let figures = rows.iter().filter_map(|(_, cell)| figure(cell));
-    let most = figures
-        .map(|(mean, reach)| mean + reach)
-        .fold(0.0, f64::max);
+    let most = largest(figures.map(|(mean, reach)| mean + reach));
     if most <= 0.0 {
         return None;
     }

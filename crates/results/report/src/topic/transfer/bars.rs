@@ -5,6 +5,7 @@ use crate::kit::chart::scale::{Axis, Linear};
 use crate::kit::chart::{Anchor, Area, BAR_MIN, Font, Key, Spot, Svg, absence, hover, plot};
 use crate::kit::format::{Scale, bit_rate, counted, ratio_number};
 use crate::layout::{Point, Run, Set};
+use crate::order::largest;
 use maud::Markup;
 use stats::{CellResult, Estimate, Metric, Status};
 
@@ -41,9 +42,7 @@ pub(super) fn draw(run: &Run<'_>, set: &Set<'_>, payload: Option<u32>, id: &str)
         .collect();
     let cells = points.iter().flat_map(|point| &point.cells);
     let found = cells.filter_map(|cell| cell.throughput_bps());
-    let highest = found
-        .map(|found| found.mean + found.largest_distance)
-        .fold(0.0, f64::max);
+    let highest = largest(found.map(|found| found.mean + found.largest_distance));
     let mtus = set.mtus();
     let band = PLOT.width / mtus.len() as f64;
     let groups = |mtu: &u16| points.iter().filter(|point| point.mtu == *mtu).count();

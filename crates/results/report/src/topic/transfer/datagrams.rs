@@ -6,6 +6,7 @@ use crate::kit::chart::scale::{Axis, Linear};
 use crate::kit::chart::{Area, Key, LEGEND_HEIGHT, Spot, Svg, WIDTH, shortened, with_interval};
 use crate::kit::format::{Scale, percent};
 use crate::layout::{Run, Set};
+use crate::order::largest;
 use maud::Markup;
 use stats::{Bulk, CellResult};
 
@@ -50,7 +51,7 @@ impl<'r, 'a> Chart<'r, 'a> {
                 .mean
                 .max(bulk.payload_throughput_bps.max)
         };
-        let highest = bulks.iter().map(most).fold(0.0, f64::max);
+        let highest = largest(bulks.iter().map(most));
         let rows = ROWS.fitted(set);
         let width = WIDTH - rows.names() - VALUES;
         let height = rows.total_height(set);

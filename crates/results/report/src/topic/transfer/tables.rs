@@ -73,8 +73,8 @@ pub(super) fn goodput_drift(run: &Run<'_>, set: &Set<'_>) -> Option<Table> {
     let mut table = Table::new("TCP over a long time: drift of the goodput", note)
         .labels(["Device", "MTU", "Cores", "Repeat"])
         .figures(["Median", "Change", "95 % interval", "p", "Allowed"])
-        .figure("Intervals")
-        .text("Judged");
+        .figures(["Intervals"])
+        .texts(["Judged"]);
     for point in &set.points {
         for dut in set.baseline.into_iter().chain(set.devices()) {
             let found = point.cell(dut).and_then(CellResult::bulk);
@@ -142,7 +142,7 @@ pub(super) fn each_way(run: &Run<'_>, protocol: &str) -> Option<Table> {
     table = if is_udp {
         table.figures(["Lost", "Jitter"])
     } else {
-        table.figure("Retransmitted")
+        table.figures(["Retransmitted"])
     };
     for (cell, bulk) in bulks(run, protocol) {
         // One direction, from A to B, is the usual case, which the other tables contain.
@@ -156,6 +156,7 @@ pub(super) fn each_way(run: &Run<'_>, protocol: &str) -> Option<Table> {
         if is_usual {
             continue;
         }
+        // Ways and their sum have the same columns.
         let mut row = |name: &str, rates: [&Estimate; 2], others: Vec<Cell>| {
             let mut cells = vec![Cell::label(&cell.id), Cell::label(name)];
             cells.extend(rates.map(|rate| Cell::plain(bit_rate(rate))));

@@ -6,6 +6,7 @@ use crate::kit::chart::{Anchor, Area, Key, LEGEND_HEIGHT, Svg, WIDTH};
 use crate::kit::format::Scale;
 use crate::layout::evidence::measured;
 use crate::layout::{Point, Run, Set};
+use crate::order::largest;
 use journal::record::Interval;
 use maud::Markup;
 
@@ -50,11 +51,8 @@ pub(super) fn draw(run: &Run<'_>, set: &Set<'_>, id: &str) -> Option<Markup> {
         .iter()
         .map(|point| Panel::of(run, set, point))
         .collect();
-    let end_s = panels
-        .iter()
-        .flat_map(Panel::steps)
-        .map(|step| step.end_s)
-        .fold(0.0, f64::max);
+    let steps = panels.iter().flat_map(Panel::steps);
+    let end_s = largest(steps.map(|step| step.end_s));
     if end_s <= 0.0 {
         return None;
     }
@@ -70,10 +68,7 @@ pub(super) fn draw(run: &Run<'_>, set: &Set<'_>, id: &str) -> Option<Markup> {
     for (index, panel) in panels.iter().enumerate() {
         // One scale for panels of one size, so that they can be compared.
         let alike = panels.iter().filter(|other| other.payload == panel.payload);
-        let highest = alike
-            .flat_map(Panel::steps)
-            .map(|step| step.bps)
-            .fold(0.0, f64::max);
+        let highest = largest(alike.flat_map(Panel::steps).map(|step| step.bps));
         let rates = Linear::si(highest, 3.0, "bit/s");
         let (plot, axis) = (grid.plot(index), &rates);
         // Panels of a row have their numbers in common if they have a common scale.

@@ -41,7 +41,7 @@ pub(super) fn forwarded(run: &Run<'_>, set: &FrameSet<'_>) -> Table {
     );
     let percents = percents(set);
     let table = head(set, Table::new(caption(set, "forwarded"), note))
-        .figure("None")
+        .figures(["None"])
         .figures(percents.iter().map(|percent| percent_name(*percent)))
         .figures(["Suffers from", "Came through"]);
     frames::fill(table, run, set, |cell| {
@@ -95,10 +95,10 @@ pub(super) fn shares(run: &Run<'_>, set: &FrameSet<'_>) -> Table {
         set.common
     );
     let table = head(set, Table::new(caption(set, "loss and latency"), note))
-        .label("Share")
-        .figure("Hostile")
+        .labels(["Share"])
+        .figures(["Hostile"])
         .figures(load_titles())
-        .figure("Came through");
+        .figures(["Came through"]);
     frames::fill(table, run, set, |cell| {
         let found = disturbed::of(cell);
         let hostile = found.and_then(DisturbanceResult::hostile);

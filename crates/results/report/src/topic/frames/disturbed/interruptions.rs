@@ -50,7 +50,7 @@ fn outages(run: &Run<'_>, set: &FrameSet<'_>) -> Table {
     let table = head(set, Table::new(caption(set, ""), note))
         .figures(["Failures", "Outage, median", "Longest", "95 % interval"])
         .figures(["First frame", "Last loss", "Lost, mean", "Lost, max"])
-        .figure("Without recovery");
+        .figures(["Without recovery"]);
     fill(table, run, set, |found| {
         Some(outage_cells(found.failover()?))
     })
@@ -79,7 +79,7 @@ fn bypasses(run: &Run<'_>, set: &FrameSet<'_>) -> Table {
         set.common
     );
     let table = head(set, Table::new(caption(set, ""), note))
-        .text("Fails closed")
+        .texts(["Fails closed"])
         .figures(["In clear", "Failures", "Outage, median", "Longest"]);
     fill(table, run, set, |found| {
         Some(bypass_cells(found.failover()?))
@@ -192,7 +192,7 @@ pub(super) fn differing(run: &Run<'_>, set: &FrameSet<'_>) -> Option<Table> {
         set,
         Table::new(caption(set, "the two methods differ"), note),
     )
-    .text("Event")
+    .texts(["Event"])
     .figures(["Repeat", "At", "By lost frames", "By timestamps"]);
     for (point, cell) in set.rows() {
         let found = disturbed::of(cell).and_then(stats::DisturbanceResult::reset);
@@ -253,7 +253,7 @@ fn setups(run: &Run<'_>, set: &FrameSet<'_>) -> Table {
     let table = head(set, Table::new(caption(set, ""), note))
         .figures(["Tunnels", "Set-ups", "First frame", "All carry, median"])
         .figures(["Longest", "95 % interval", "Tunnels/s", "Reported"])
-        .figure("Without recovery");
+        .figures(["Without recovery"]);
     fill(table, run, set, |found| Some(setup_cells(found.setup()?)))
 }
 
@@ -369,7 +369,7 @@ pub(super) fn not_recovered(run: &Run<'_>, set: &FrameSet<'_>) -> Option<Table> 
     let note = "frames were still being lost when the next event came, or the trial's end; times from the trial's \
                 first frame on";
     let mut table = head(set, Table::new(caption(set, "without recovery"), note))
-        .text("Event")
+        .texts(["Event"])
         .figures(["Repeat", "At"]);
     for (point, cell) in set.rows() {
         let found = disturbed::of(cell).map_or(&[][..], stats::DisturbanceResult::not_recovered);

@@ -41,7 +41,7 @@ pub(super) fn rekeys(run: &Run<'_>, set: &FrameSet<'_>) -> Table {
         .figures(["Rekeys", "Configured, 1/s", "Reached, 1/s", "Duration"])
         .figures(["Lost, mean", "Lost, max", "Longest gap"])
         .figures(["Throughput kept", "Clean repeats", "Rekeys in them"])
-        .figure("Lost in them");
+        .figures(["Lost in them"]);
     fill(table, run, set, |found| Some(cells(found.rekey()?)))
 }
 
@@ -111,7 +111,7 @@ pub(super) fn loads(run: &Run<'_>, set: &FrameSet<'_>) -> Table {
         set.common
     );
     let table = head(set, Table::new(caption(set, "loss and latency"), note))
-        .label("Rekeys")
+        .labels(["Rekeys"])
         .figures(load_titles());
     frames::fill(table, run, set, |cell| {
         let found = disturbed::of(cell);

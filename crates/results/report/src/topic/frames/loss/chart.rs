@@ -4,6 +4,7 @@ use super::lossless;
 use crate::kit::chart::scale::{Axis, Linear};
 use crate::kit::chart::{Area, Svg, plot, with_interval};
 use crate::kit::format::{Scale, percent};
+use crate::order::largest;
 use crate::topic::frames::chart::{Dot, Mix, curve, legend};
 use crate::topic::frames::mean_rate;
 use maud::Markup;
@@ -21,10 +22,8 @@ pub(super) fn draw(mix: Mix<'_>, id: &str) -> Option<Markup> {
     });
     curves.first()?;
     let all = || curves.iter().flat_map(|(_, loads)| loads.iter());
-    let fastest = all()
-        .map(|load| load.offered.frames_per_s.mean)
-        .fold(0.0, f64::max);
-    let most = all().map(|load| load.lost_ppm.mean).fold(0.0, f64::max) / PPM_PER_PERCENT;
+    let fastest = largest(all().map(|load| load.offered.frames_per_s.mean));
+    let most = largest(all().map(|load| load.lost_ppm.mean)) / PPM_PER_PERCENT;
     let x_axis = Linear::si(fastest, 8.0, "pps");
     // At least 1 %, or a few lost frames would fill the height of the plot.
     let y_axis = Linear::new(most.max(1.0), 5.0, Scale::plain());

@@ -53,11 +53,7 @@ struct Step {
 }
 
 /// A panel below the rate: its name, a step's values, and their unit.
-type Lines = (
-    &'static str,
-    fn(&Step) -> [Option<f64>; 3],
-    fn(f64) -> Scale,
-);
+type Lines = (&'static str, Values, fn(f64) -> Scale);
 
 /// One panel per unit, the device's last; drawn if any step has a value.
 static PANELS: [Lines; 3] = [
@@ -171,11 +167,13 @@ impl<'a> Block<'a> {
             self.repeat,
             self.verdict.name()
         );
-        let (position, name) = (
-            (0.0, plot.y - 26.0),
-            shortened("label strong", &name, 600.0),
+        let (class, position) = ("label strong", (0.0, plot.y - 26.0));
+        svg.text(
+            class,
+            position,
+            Anchor::Start,
+            &shortened(class, &name, 600.0),
         );
-        svg.text("label strong", position, Anchor::Start, &name);
         self.marks(svg, plot, times);
         svg.y_axis(plot, rates, rates.unit());
         self.rates(svg, run, plot, rates, times);

@@ -2,30 +2,29 @@
 //!
 //! A trial has a row for each segment (`segment`), and one for each point in it (`point`).
 
-use crate::kit::column::figure::Figure;
 use crate::kit::column::{Context, Declared, text};
-use journal::record::{DevicePoint, SoakPoint, SoakSegment};
+use journal::record::DevicePoint;
 
 pub(crate) const COLUMNS: &[Declared] = &[
     (
         "device_start",
         "number of the device's start that a segment ran on: more than one if the run was interrupted",
-        |row| text(segment(row)?.start),
+        |row| text(row.figure.segment?.start),
     ),
     (
         "segment_started_unix_ns",
         "intended time of the segment's first frame, since 1970-01-01 UTC",
-        |row| text(segment(row)?.started_unix_ns),
+        |row| text(row.figure.segment?.started_unix_ns),
     ),
     (
         "point_at_ns",
         "start of a point of a soak, from the segment's first frame on",
-        |row| text(point(row)?.at_ns),
+        |row| text(row.figure.point?.at_ns),
     ),
     (
         "point_silent_ns",
         "longest span of intended times without a received frame that ended in the point, or went on at its end",
-        |row| text(point(row)?.silent_ns),
+        |row| text(row.figure.point?.silent_ns),
     ),
     (
         "device_wall_ns",
@@ -61,7 +60,7 @@ pub(crate) const COLUMNS: &[Declared] = &[
         "soak_verdict",
         "whether the soak was stable: stable, inconclusive or unstable; of the repeat",
         |row| {
-            segment(row)?;
+            row.figure.segment?;
             let runs = &row.cell.frames()?.soak()?.runs;
             let run = runs.iter().find(|run| run.repeat == row.trial.repeat)?;
             text(run.verdict.name())
@@ -71,10 +70,9 @@ pub(crate) const COLUMNS: &[Declared] = &[
 
 /// Frames/s that the device forwarded in the probe before a segment.
 fn capacity(row: &Context<'_>) -> Option<f64> {
-    let Some(Figure::Segment(found, _)) = row.figure else {
-        return None;
-    };
-    let trial = &found.probes.first()?.trial;
+    // A point belongs to a segment, but the probe is not its figure.
+    let segment = row.figure.segment.filter(|_| row.figure.point.is_none());
+    let trial = &segment?.probes.first()?.trial;
     // Frames that the receiving station dropped were forwarded by the device.
     let forwarded = (trial.received + trial.receiver_dropped).min(trial.sent);
     // A stalled sender makes a trial longer than planned.
@@ -82,20 +80,6 @@ fn capacity(row: &Context<'_>) -> Option<f64> {
     (time_ns > 0).then(|| (forwarded as f64 * 1e9 / time_ns as f64).round())
 }
 
-fn segment<'a>(row: &Context<'a>) -> Option<&'a SoakSegment> {
-    match row.figure? {
-        Figure::Segment(found, _) | Figure::Point(found, _) => Some(found),
-        _ => None,
-    }
-}
-
-pub(crate) fn point<'a>(row: &Context<'a>) -> Option<&'a SoakPoint> {
-    match row.figure? {
-        Figure::Point(_, found) => Some(found),
-        _ => None,
-    }
-}
-
 fn device(row: &Context<'_>) -> Option<DevicePoint> {
-    point(row)?.device
+    row.figure.point?.device
 }

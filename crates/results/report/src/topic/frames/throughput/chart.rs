@@ -7,6 +7,7 @@ use crate::kit::chart::{Area, BAR_MIN, Key, Spot, Svg, absence, hover, plot};
 use crate::kit::format::Scale;
 use crate::layout::Run;
 use crate::layout::frames::{Device, FramePoint, FrameSet};
+use crate::order::largest;
 use crate::topic::frames::chart::{band_name, devices, legend};
 use crate::topic::frames::mean_rate;
 use maud::Markup;
@@ -34,10 +35,7 @@ pub(super) fn draw<'r>(run: &Run<'_>, set: &'r FrameSet<'r>, id: &str) -> Option
         shown
     };
     let cells = || set.points.iter().flat_map(|point| &point.cells);
-    let highest = cells()
-        .filter_map(|cell| goal(cell))
-        .filter_map(top)
-        .fold(0.0, f64::max);
+    let highest = largest(cells().filter_map(|cell| top(goal(cell)?)));
     if highest <= 0.0 {
         return None;
     }
