@@ -41,7 +41,7 @@ pub(super) fn draw(mix: Mix<'_>, id: &str) -> Option<Markup> {
     for (cell, shares) in &curves {
         draw_shares(&mut svg, mix, cell, shares, (&x_axis, &y_axis));
     }
-    let words = curves.iter().map(|(cell, shares)| words(cell, shares));
+    let words = curves.iter().map(|(cell, shares)| words(&cell.dut, shares));
     let title = "Load forwarded by share of hostile packets";
     Some(mix.finish(svg, title, words))
 }
@@ -127,7 +127,7 @@ fn draw_shares(
     }
 }
 
-fn words(cell: &CellResult, dots: &[Share]) -> String {
+fn words(dut: &str, dots: &[Share]) -> String {
     let worst = dots.iter().map(|dot| dot.forwarded).fold(100.0, f64::min);
     // `at least 100.00 %` would deny a small loss.
     let worst = if worst < 100.0 {
@@ -140,5 +140,27 @@ fn words(cell: &CellResult, dots: &[Share]) -> String {
         0 => String::new(),
         frames => format!(", {} came through", counted(frames, "hostile packet")),
     };
-    format!("{}: at least {worst:.2} % forwarded{came}", cell.dut)
+    format!("{dut}: at least {worst:.2} % forwarded{came}")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_small_loss_is_not_rounded_to_none() {
+        let share = |forwarded: f64| Share {
+            percent: 100,
+            forwarded,
+            lossless: forwarded >= 100.0,
+            came_through: 0,
+            figure: String::new(),
+        };
+        let words = |forwarded| words("wolf", &[share(forwarded)]);
+        assert_eq!(words(100.0), "wolf: at least 100.00 % forwarded");
+        assert_eq!(words(99.999), "wolf: at least 99.99 % forwarded");
+        assert_eq!(words(98.5), "wolf: at least 98.50 % forwarded");
+        assert_eq!(kept_percent(99.999), "> 99.99 %");
+        assert_eq!(kept_percent(100.0), "100.00 %");
+    }
 }
