@@ -485,19 +485,13 @@ fn parameters(cell: &Cell, known: Option<&ToolParameters>, tuned: bool) -> Param
         },
         _ => Parameters::default(),
     };
-    match known {
-        None => Parameters {
-            tool,
-            tuned,
-            ..planned
-        },
-        Some(known) => Parameters {
-            tool,
-            streams: known.streams.or(planned.streams),
-            window_bytes: known.window_bytes.or(planned.window_bytes),
-            datagram_bytes: known.datagram_bytes.or(planned.datagram_bytes),
-            intended_payload_bps: known.rate_bps.or(planned.intended_payload_bps),
-            tuned,
-        },
+    let known = known.cloned().unwrap_or_default();
+    Parameters {
+        tool,
+        streams: known.streams.or(planned.streams),
+        window_bytes: known.window_bytes.or(planned.window_bytes),
+        datagram_bytes: known.datagram_bytes.or(planned.datagram_bytes),
+        intended_payload_bps: known.rate_bps.or(planned.intended_payload_bps),
+        tuned,
     }
 }

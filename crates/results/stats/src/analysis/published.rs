@@ -175,8 +175,9 @@ fn traffic(counts: RateBasis, figures: &CellFigures, direction: TransferDirectio
         (own, found)
     };
     let (own, found) = match figures {
-        CellFigures::Tcp(bulk) => goodput(bulk.as_ref().map(|it| &it.payload_throughput_bps)),
-        CellFigures::Udp(bulk) => goodput(bulk.as_ref().map(|it| &it.payload_throughput_bps)),
+        CellFigures::Tcp(bulk) | CellFigures::Udp(bulk) => {
+            goodput(bulk.as_ref().map(|it| &it.payload_throughput_bps))
+        }
         CellFigures::Frames(cell) => {
             let both = cell.traffic.duplex;
             let own = frames_basis(counts, both);

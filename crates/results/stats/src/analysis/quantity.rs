@@ -203,19 +203,14 @@ impl CellResult {
     /// figure, and for events, services, soaks and known answers.
     #[must_use]
     pub fn readings(&self) -> Vec<Reading> {
-        let mut found: Vec<Reading> = [
-            // By the rule of rankings, so that a ranking and a comparison of runs read one
-            // figure.
-            (Quantity::PayloadThroughput, RankedBy::PayloadThroughput),
-            (
-                Quantity::PayloadBitsPerCpuSecond,
-                RankedBy::PayloadBitsPerCpuSecond,
-            ),
-            (Quantity::IpBitsPerCpuSecond, RankedBy::IpBitsPerCpuSecond),
-        ]
-        .into_iter()
-        .filter_map(|(quantity, by)| Some(Reading::new(quantity, by.of(self)?)))
-        .collect();
+        // By the rule of rankings, so that a ranking and a comparison of runs read one figure.
+        let ranked = [
+            RankedBy::PayloadThroughput,
+            RankedBy::PayloadBitsPerCpuSecond,
+            RankedBy::IpBitsPerCpuSecond,
+        ];
+        let ranked = ranked.into_iter().filter_map(|by| by.reading(self));
+        let mut found: Vec<Reading> = ranked.collect();
         let mut add = |quantity, value: Option<&Estimate>| {
             found.extend(value.map(|value| Reading::new(quantity, value.clone())));
         };

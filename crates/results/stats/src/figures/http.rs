@@ -187,17 +187,16 @@ fn limit(
         HttpLimit::Server
     } else if is_full(client, cores) {
         HttpLimit::Client
-    } else if is_full(device(cpu), device_threads(cell)) {
+    } else if is_full(
+        cpu.and_then(|cpu| cpu.dut_cores.as_ref()),
+        device_threads(cell),
+    ) {
         HttpLimit::Device
     } else if is_machine_full(measured) {
         HttpLimit::Machine
     } else {
         HttpLimit::Unknown
     }
-}
-
-fn device(cpu: Option<&CpuResult>) -> Option<&Estimate> {
-    cpu?.dut_cores.as_ref()
 }
 
 /// Threads of our encryptor on both gateways; of others it is not known how many there are.

@@ -6,9 +6,7 @@ use crate::analysis::cores::Contention;
 use crate::analysis::significance::Level;
 use crate::cell::{CellFigures, CellResult};
 use crate::figures::estimate::Estimate;
-use crate::figures::frames::{
-    FrameFigures, FrameOutcome, Lengths, LoadResult, LossAccount, Verdict,
-};
+use crate::figures::frames::{FrameFigures, FrameOutcome, Lengths, Verdict};
 use crate::figures::overhead::Packets;
 use journal::Journal;
 use journal::record::Header;
@@ -146,14 +144,10 @@ fn of_procedure<'a>(test: &FrameTest, frames: &'a FrameFigures) -> Question<'a> 
             Some(_) => Bounded::Given,
             None => Bounded::Generator,
         },
-        failed: lossy.then(|| lossy_account(frames.loads())),
+        // Of the highest load, which the device did not carry.
+        failed: lossy.then_some(highest.account),
         ..Question::default()
     }
-}
-
-/// Frames of the highest load, which the device did not carry.
-fn lossy_account(loads: &[LoadResult]) -> LossAccount {
-    loads.first().map(|load| load.account).unwrap_or_default()
 }
 
 fn bounded(by: &[String]) -> Bounded {
