@@ -1,8 +1,8 @@
 //! DUTs compared with twins: DUTs in the same group with all settings but one in common.
 //!
-//! A comparison is one declaration in [`CONTRASTS`], and nothing else. Its figures, its section with
-//! the table in every document, its sentence in the summary and its rows in `results.json` follow
-//! from it.
+//! A comparison is one declaration in [`CONTRASTS`], and nothing else. Its figures, its section
+//! with the table in every document, its sentence in the summary and its rows in `results.json`
+//! follow from it.
 
 use super::metric::Metric;
 use super::pairs::{Pair, paired, quotients};

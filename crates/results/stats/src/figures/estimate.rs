@@ -113,8 +113,8 @@ impl Estimate {
         })
     }
 
-    /// Of values with their repeats; `None` if one is missing, as a mean over the others would be of
-    /// other repeats than the figures next to it.
+    /// Of values with their repeats; `None` if one is missing, as a mean over the others would be
+    /// of other repeats than the figures next to it.
     pub(crate) fn of_all(values: impl IntoIterator<Item = (u32, Option<f64>)>) -> Option<Self> {
         let values = values.into_iter();
         let samples = values.map(|(repeat, value)| value.map(|value| Sample { repeat, value }));

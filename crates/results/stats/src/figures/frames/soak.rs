@@ -241,6 +241,7 @@ impl<'a> Segments<'a> {
     /// The whole soak as one trial; its time is the time under load.
     fn counts(&self) -> FrameTrial {
         let sum = |of: fn(&FrameTrial) -> u64| self.trials().map(of).total();
+        let late = self.trials().map(|trial| trial.late_ns_max);
         FrameTrial {
             load: self.trials().last().map_or(0, |trial| trial.load),
             duration_ns: sum(|trial| trial.duration_ns),
@@ -258,11 +259,7 @@ impl<'a> Segments<'a> {
             receiver_dropped: sum(FrameTrial::station_lost),
             sender_dropped: sum(|trial| trial.sender_dropped),
             late_frames: sum(|trial| trial.late_frames),
-            late_ns_max: self
-                .trials()
-                .map(|trial| trial.late_ns_max)
-                .max()
-                .unwrap_or(0),
+            late_ns_max: late.max().unwrap_or(0),
             ..FrameTrial::default()
         }
     }
@@ -424,11 +421,8 @@ impl SoakRun {
                 .capacity_ppm
                 .filter(|_| !capacity_at_least)
                 .and_then(|ppm| {
-                    let probes = probed.iter();
-                    let points = probes.map(|(start, one)| {
-                        let point = (one.at_s / 3600.0, one.frames_per_s);
-                        (*start, point)
-                    });
+                    let point = |one: &SoakCapacity| (one.at_s / 3600.0, one.frames_per_s);
+                    let points = probed.iter().map(|(start, one)| (*start, point(one)));
                     let bound = f64::from(ppm) / 1e6;
                     Drift::of_at_least(CAPACITY_MIN_PROBES, &by_start(points), hours, bound)
                 }),

@@ -60,8 +60,8 @@ pub struct FailoverResult {
     /// Failures after which frames were still being lost at the next failure, or the end.
     pub not_recovered: Vec<EventPlace>,
     /// Frames of the stations between the gateways in clear, over all failures: 0 of an encryptor
-    /// that fails closed. Only with `bypass`; `null` if no filter saw every frame, or too few of the
-    /// foreign ones were looked at.
+    /// that fails closed. Only with `bypass`; `null` if no filter saw every frame, or too few of
+    /// the foreign ones were looked at.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub clear_frames: Option<u64>,
     /// The load of the whole trials.
