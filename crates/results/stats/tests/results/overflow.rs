@@ -1,6 +1,6 @@
 //! Counts of changed journals: no sum of them panics, and none wraps around to a small number.
 
-use crate::fixture::{SECOND_NS, journal, measured, ping, record, round_trips};
+use crate::fixture::{SECOND_NS, journal, measured, ping, record, round_trips, tcp, transfer};
 use crate::frame_fixture::*;
 use journal::record::*;
 use plan::*;
@@ -117,4 +117,24 @@ fn counts_of_many_repeats_have_the_largest_sum() {
     assert_eq!(latency.requests_sent, u64::MAX);
     let account = results.cells[1].frames().unwrap().loads()[0].account;
     assert_eq!((account.intended, account.lost), (u64::MAX, 0));
+}
+
+#[test]
+fn boxes_without_a_tunnel_are_no_negative_number_of_further_ones() {
+    let mut cell = tcp("boxes");
+    cell.dut.adapter = Adapter::External(External {
+        boxes: Vec::new(),
+        carrier: None,
+        format: None,
+        ports: Vec::new(),
+        bump: false,
+        gateway: None,
+        tunnels: 0,
+        suite_word: None,
+        limit_ns: 0,
+        ready_ns: 0,
+    });
+    let mut run = journal(vec![cell.clone()], 1, 8);
+    record(&mut run, &cell.id, 1, measured(transfer(1)));
+    assert!(Results::of(&run).cells[0].bulk().is_some());
 }
