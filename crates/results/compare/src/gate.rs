@@ -108,6 +108,14 @@ impl GateResult {
     }
 }
 
+impl GateResult {
+    /// The cells that the gate does not pass for.
+    pub(crate) fn bad(&self) -> impl Iterator<Item = &GateCell> {
+        let cells = self.cells.iter();
+        cells.filter(|cell| cell.outcome != Outcome::Passed)
+    }
+}
+
 impl GateCell {
     fn undecided(run: usize, cell: &str, quantity: String, reason: String) -> Self {
         Self {
@@ -143,12 +151,8 @@ impl Gate {
             });
             cells.extend(missing.map(|without| {
                 let quantity = self.quantity.clone();
-                GateCell::undecided(
-                    pair.run,
-                    &without.cell,
-                    quantity,
-                    words::of_missing(without),
-                )
+                let reason = format!("{}; {}", without.reason, without.help);
+                GateCell::undecided(pair.run, &without.cell, quantity, reason)
             }));
             let lacking = pair.without_ratio.iter();
             let lacking = lacking.filter(|found| {

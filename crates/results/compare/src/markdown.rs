@@ -2,7 +2,7 @@
 
 use crate::table::{DIRECTIONS, HEADINGS, ROWS_MAX, WITHOUT_RATIO, counted_title};
 use crate::text::{difference, letter};
-use crate::{Comparison, Detail, Outcome, WithoutRatio};
+use crate::{Comparison, Detail, GateCell, Outcome, WithoutRatio};
 use std::fmt::Write;
 use units::human::in_markdown;
 
@@ -18,17 +18,13 @@ pub fn markdown(comparison: &Comparison) -> String {
     };
     let _ = writeln!(text, "## {title}\n");
     let bad = comparison.gates.iter().flat_map(|gate| {
-        let bad = gate
-            .cells
-            .iter()
-            .filter(|cell| cell.outcome != Outcome::Passed);
-        bad.map(|cell| {
-            let cells = [&cell.cell, &cell.quantity, &cell.reason].map(Clone::clone);
-            [
-                vec![cell.outcome.name().to_owned(), gate.gate.clone()],
-                cells.to_vec(),
-            ]
-            .concat()
+        let name = |cell: &GateCell| cell.outcome.name().to_owned();
+        gate.bad().map(move |cell| {
+            let texts = [&gate.gate, &cell.cell, &cell.quantity, &cell.reason];
+            let texts = texts.into_iter().cloned();
+            std::iter::once(name(cell))
+                .chain(texts)
+                .collect::<Vec<String>>()
         })
     });
     // Above everything else: a reader of a pull request first wants to know why a gate fails.

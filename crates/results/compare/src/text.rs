@@ -1,7 +1,7 @@
 //! A comparison for a terminal.
 
 use crate::table::{DIRECTIONS, HEADINGS, ROWS_MAX, WITHOUT_RATIO, counted_title};
-use crate::{Comparison, Difference, Outcome, RunPair, WithoutRatio};
+use crate::{Comparison, Difference, RunPair, WithoutRatio};
 use guard::visible;
 use std::fmt::Write;
 use units::human::counted;
@@ -233,11 +233,7 @@ fn gates(text: &mut String, comparison: &Comparison) {
             visible(&gate.gate),
             gate.in_words()
         );
-        let bad = gate
-            .cells
-            .iter()
-            .filter(|cell| cell.outcome != Outcome::Passed);
-        for cell in bad.take(ROWS_MAX) {
+        for cell in gate.bad().take(ROWS_MAX) {
             let _ = writeln!(
                 text,
                 "    {}: {} {}{}: {}",

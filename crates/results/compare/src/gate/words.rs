@@ -2,7 +2,7 @@
 
 use super::Outcome;
 use crate::CellChange;
-use crate::changes::{WithoutChange, percent};
+use crate::changes::percent;
 use stats::{Needed, REPEATS_MAX};
 
 /// For a gate with filters that exclude every cell.
@@ -69,11 +69,6 @@ fn undecided(change: &CellChange, bound: f64, found: &str, bound_text: &str) -> 
             "{found} is so near {bound_text} that more than {REPEATS_MAX} repeats would be needed; choose another bound"
         ),
     }
-}
-
-/// For a cell without a figure in one of the runs.
-pub(super) fn of_missing(without: &WithoutChange) -> String {
-    format!("{}; {}", without.reason, without.help)
 }
 
 /// For a compared cell that lacks the quantity in one run or both.
