@@ -2,7 +2,7 @@
 
 use crate::table::{DIRECTIONS, HEADINGS, ROWS_MAX, WITHOUT_RATIO, counted_title};
 use crate::text::{difference, letter};
-use crate::{Comparison, Detail, GateCell, Outcome, WithoutRatio};
+use crate::{Comparison, Detail, Outcome, WithoutRatio};
 use std::fmt::Write;
 use units::human::in_markdown;
 
@@ -18,13 +18,13 @@ pub fn markdown(comparison: &Comparison) -> String {
     };
     let _ = writeln!(text, "## {title}\n");
     let bad = comparison.gates.iter().flat_map(|gate| {
-        let name = |cell: &GateCell| cell.outcome.name().to_owned();
         gate.bad().map(move |cell| {
+            let outcome = cell.outcome.name();
             let texts = [&gate.gate, &cell.cell, &cell.quantity, &cell.reason];
-            let texts = texts.into_iter().cloned();
-            std::iter::once(name(cell))
-                .chain(texts)
-                .collect::<Vec<String>>()
+            let [gate, cell, quantity, reason] = texts.map(String::as_str);
+            [outcome, gate, cell, quantity, reason]
+                .map(str::to_owned)
+                .to_vec()
         })
     });
     // Above everything else: a reader of a pull request first wants to know why a gate fails.
