@@ -254,9 +254,15 @@ impl<'a> Run<'a> {
             .collect()
     }
 
-    /// Returns the logical CPUs of the machine, if known.
+    /// Returns the logical CPUs of the machine that the run was started on, if known.
     pub(crate) fn cpus(&self) -> Option<u32> {
         Some(self.journal.header.environment.cpus).filter(|cpus| *cpus > 0)
+    }
+
+    /// The same, if all cells were measured on it: busy cores of two hosts are none of this
+    /// machine's.
+    pub(crate) fn measuring_cpus(&self) -> Option<u32> {
+        self.cpus().filter(|_| self.plan().lab.hosts.is_none())
     }
 }
 

@@ -40,7 +40,7 @@ pub(super) const SECTION: Section = Section::annex("cpu", "CPU", |run, out| {
 });
 
 fn reading(run: &Run<'_>, set: &Set<'_>) -> String {
-    let cores = run.cpus().map_or_else(String::new, |cpus| {
+    let cores = run.measuring_cpus().map_or_else(String::new, |cpus| {
         format!(" The machine has {}.", counted(cpus, "core"))
     });
     match set.protocol {
@@ -100,7 +100,7 @@ fn note(run: &Run<'_>, set: &Set<'_>, bulk: bool) -> String {
 /// How to read columns of roles; `of` says what their figures are of.
 fn roles_note(run: &Run<'_>, common: &str, of: &str) -> String {
     let cores = run
-        .cpus()
+        .measuring_cpus()
         .map(|cpus| format!(" of {}", counted(cpus, "core")));
     let cores = cores.unwrap_or_default();
     format!(

@@ -2,6 +2,7 @@
 
 use crate::fixture;
 use journal::Journal;
+use plan::{Host, Hosts, LabKind};
 use serde_json::Value;
 
 pub(crate) fn json(journal: &Journal) -> Value {
@@ -224,4 +225,25 @@ fn csv_keeps_failed_trials_that_were_made_again() {
     let rows = rows(&report::build(&journal).csv);
     let counts = rows[0].iter().position(|found| found == "counts").unwrap();
     assert_eq!(rows.iter().filter(|row| row[counts] == "false").count(), 1);
+}
+
+#[test]
+fn busy_cores_of_two_hosts_are_none_of_the_machine_of_the_run() {
+    let mut run = fixture::quick();
+    let said = "cores kept busy of 2 cores";
+    assert!(report::build(&run).markdown.contains(said));
+    let host = Host {
+        reach: vec!["ssh".into()],
+        interface: Some("eth1".into()),
+        cpus: Vec::new(),
+        program: None,
+    };
+    run.header.plan.lab.kind = LabKind::Hosts;
+    run.header.plan.lab.hosts = Some(Hosts {
+        a: host.clone(),
+        b: host,
+        reconnect_ns: 0,
+    });
+    let markdown = report::build(&run).markdown;
+    assert!(markdown.contains("cores kept busy") && !markdown.contains(said));
 }

@@ -116,7 +116,7 @@ impl<'r, 'a> Chart<'r, 'a> {
         svg.x_axis(left, &self.cores);
         let position = (left.x, left.y - 9.0);
         svg.text("tick", position, Anchor::Start, "cores kept busy");
-        if let Some(cpus) = self.run.cpus() {
+        if let Some(cpus) = self.run.measuring_cpus() {
             let share = self.cores.share(cpus.into());
             // The axis ends at the busiest cell, and most runs do not use all cores.
             if share <= 1.0 + 1e-9 {
