@@ -101,6 +101,7 @@ impl<'a> Pairs<'a> {
             }
         }
         let mut found: Vec<&str> = both.iter().map(|pair| &*pair.other.planned.id).collect();
+        // Sorted for the binary search below.
         found.sort_unstable();
         let others = sides(other).map(|side| side.planned.id.as_str());
         // Devices of a single run that no match names are no omission.

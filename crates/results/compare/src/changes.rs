@@ -198,6 +198,7 @@ pub(crate) struct Sides<'a> {
 impl<'a> Sides<'a> {
     fn named(self, pair: Pair<'a>) -> [(Side<'a>, &'a str, usize, &'a str); 2] {
         let ([first, second], [a, b]) = (self.runs, self.places);
+        // Both sides of one run have its name, so that their devices distinguish them.
         let name = |side: Side<'a>, run| {
             if a == b {
                 side.planned.dut.name.as_str()
@@ -305,6 +306,7 @@ pub(crate) fn found<'a>(pairs: &Pairs<'a>, sides: Sides<'a>) -> ChangeSet<'a> {
         };
         let new = others.iter().filter(is_new);
         let new = new.map(|other| lacks(other, format!("{base_name} has no figure of it")));
+        // Collected first, since the filter reads the list that is extended.
         let new: Vec<_> = new.collect();
         without.extend(new);
         // No quantity of the cell has a ratio: the cell is reported as a whole, with the reason
@@ -505,6 +507,7 @@ impl ChangeSet<'_> {
 
 fn scatter(reading: &Reading) -> f64 {
     let deviation = reading.value.standard_deviation.unwrap_or_default();
+    // A mean of 0 has no relative scatter.
     if reading.value.mean > 0.0 {
         deviation / reading.value.mean
     } else {

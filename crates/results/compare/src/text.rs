@@ -145,6 +145,7 @@ fn differences(text: &mut String, title: &str, found: &[Difference], detail: Det
 
 /// Returns a run's letter, by its position in the order given.
 pub(crate) fn letter(place: usize) -> String {
+    // The alphabet ends before the number of runs that may be given.
     match u8::try_from(place).ok().filter(|place| *place < 26) {
         Some(place) => char::from(b'A' + place).to_string(),
         None => format!("run {}", place + 1),

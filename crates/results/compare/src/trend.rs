@@ -129,6 +129,7 @@ fn best_split(values: &[f64]) -> Option<usize> {
 fn reading(values: &[f64]) -> Option<Reading> {
     let samples = (1..).zip(values);
     let samples = samples.map(|(repeat, &value)| Sample { repeat, value });
+    // Each run counts as one repeat.
     let value = Estimate::of(samples.collect())?;
     // Any quantity will do: a ratio has no unit.
     Some(Reading::new(Quantity::FrameRate, value))

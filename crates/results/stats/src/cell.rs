@@ -332,6 +332,7 @@ fn result(
         insecure: cell.dut.adapter.insecure().map(str::to_owned),
         protocol: cell.measurement.name().into(),
         stations: cell.stations,
+        // By the parameters in force: a tuned cell has other packets than the plan.
         overhead: Overhead::of(cell, &parameters),
         ceiling: None,
         parameters,

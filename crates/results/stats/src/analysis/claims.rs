@@ -143,6 +143,9 @@ impl ClaimedFigure<'_> {
         let claimed = self.claim.value as f64;
         let found = self.figure.value.as_ref()?;
         let upper = self.figure.upper.as_ref().unwrap_or(found);
+        // A figure may be found on either side of the claim, so the smaller p-value is the one
+        // of the finding. Above it must be the lower bound of a search, and below it the upper
+        // one.
         let above = against(found, claimed)?.p_above(0.0);
         Some(above.min(against(upper, claimed)?.p_below(0.0)))
     }

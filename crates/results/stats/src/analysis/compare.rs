@@ -104,6 +104,7 @@ pub(crate) fn comparisons(cells: &[CellResult], sittings: &Sittings<'_>) -> Vec<
     let found = paired(pairs, ratio).into_iter().map(|found| {
         let Pair { cell, other } = found.pair;
         let (of_dut, of_baseline) = (found.metric.of(cell), found.metric.of(other));
+        // Only repeats that both have form pairs, as a failed repeat has no counterpart.
         let of_both = of_dut.zip(of_baseline).map_or(0, |(of_dut, of_baseline)| {
             let values = of_dut.values.iter();
             values

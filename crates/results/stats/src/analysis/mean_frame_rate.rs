@@ -60,6 +60,7 @@ pub(crate) fn mean_frame_rates(journal: &Journal, cells: &[CellResult]) -> Vec<M
         let size = result.traffic().and_then(|found| found.frame_bytes)?;
         Some((key(cell)?, (size, result)))
     }));
+    // The mean over one size would be that size.
     let of_sizes = tables.into_iter().filter(|table| table.members.len() > 1);
     of_sizes.map(|table| mean(table.members)).collect()
 }

@@ -104,6 +104,7 @@ pub(crate) fn rankings(
     sittings: &Sittings<'_>,
 ) -> Vec<Ranking> {
     let both = journal.header.plan.cells.iter().zip(cells);
+    // The calibration measures the tester, which is no entrant.
     let ranked = both.filter(|(_, cell)| !cell.calibration);
     let groups = Series::all(ranked.map(|own| (own.1.group.as_str(), own)));
     // Each group is ranked by every quantity that at least two of its devices have.
@@ -185,6 +186,8 @@ impl<'a> Field<'a> {
             .partition(|(planned, cell)| is_ranked(&planned.dut.adapter, cell));
         let entrants = |members: &[(&'a Cell, &'a CellResult)]| -> Vec<Entrant<'a>> {
             let found = members.iter().filter_map(|&(planned, cell)| {
+                // With the bounds of its search: the true figure is between them, and a ratio
+                // too.
                 let figure = by.reading(cell)?;
                 Some(Entrant {
                     planned,
@@ -248,6 +251,8 @@ impl<'a> Field<'a> {
         let mut references: Vec<Standing> = self.references.iter().map(Standing::of).collect();
         let higher = self.by.higher_is_better();
         let own = |entrant: &&Entrant<'_>| entrant.planned.dut.adapter.encryptor().is_some();
+        // Our encryptor, if it is in the group, so that the tables of all groups have one
+        // yardstick.
         let yardstick = self.devices.iter().find(own).or(self.devices.first())?;
         let better = |a: f64, b: f64| {
             if higher {
@@ -268,6 +273,7 @@ impl<'a> Field<'a> {
             standing.ratio_to_best_low = interval.map(|(low, _)| low);
             standing.ratio_to_best_high = interval.map(|(_, high)| high);
         }
+        // References have ratios, but no intervals: they are in no question of the ranking.
         for (standing, own) in references.iter_mut().zip(&self.references) {
             standing.set_ratios(own, best, yardstick);
         }

@@ -201,6 +201,8 @@ pub(crate) fn scalings(
         })
         .collect();
     // All series of one axis are one question, so drafts are made of all before any is analysed.
+    // Each pair of points of a curve is a comparison, as its stop and its decline follow from
+    // all of them.
     let pairs = drafts.iter().flat_map(|(series, points)| {
         let found: Vec<Option<f64>> = p_values(&curve(points)).collect();
         found.into_iter().map(|p| (series.key.0, p))
@@ -280,6 +282,7 @@ impl Scaling {
                 .and_then(|figure| Ratio::of(figure, &base));
             let share = f64::from(base_n) / f64::from(point.n);
             point.speedup = speedup;
+            // More of a number that adds nothing to the device has no efficiency.
             point.efficiency = speedup
                 .filter(|_| axis.adds())
                 .map(|found| found.scaled(share));

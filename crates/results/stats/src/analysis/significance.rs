@@ -66,6 +66,7 @@ pub(crate) fn against(own: &Estimate, limit: f64) -> Option<Student> {
 /// An estimate against another times a factor: positive if it is larger. `None` with fewer than two
 /// pairs of repeats if either has a single repeat.
 pub(crate) fn contrast(own: &Estimate, other: &Estimate, factor: f64) -> Option<Student> {
+    // On logarithms, as for all ratios, unless a value or the factor has none.
     let logs = is_relative(own, other) && factor > 0.0;
     let scale = |value: f64| if logs { value.ln() } else { value };
     let limit = |value: f64| {
@@ -230,6 +231,7 @@ impl<K: Ord> Questions<K> {
     pub(crate) fn of(comparisons: impl IntoIterator<Item = (K, Option<f64>)>) -> Self {
         let mut all: BTreeMap<K, Vec<f64>> = BTreeMap::new();
         for (question, p) in comparisons {
+            // What cannot be decided must not weaken the level of the others.
             if let Some(p) = p {
                 all.entry(question).or_default().push(p);
             }

@@ -52,6 +52,7 @@ pub(crate) fn matrices(journal: &Journal) -> Vec<SuiteMatrix> {
             is_first
         });
     }
+    // One suite has no other to be compared with.
     families.retain(|family| family.members.len() > 1);
     let group_and_kind = |family: &Family<'_>| {
         let first = family.members.first();
@@ -97,6 +98,7 @@ fn matrix(family: &Family<'_>, is_alone: bool) -> SuiteMatrix {
         Some(first) => first.adapter.kind().to_owned(),
         None => String::new(),
     };
+    // By age and not by figure, so that every matrix has one order of rows.
     cells.sort_by_key(|(suite, _)| age(*suite));
     let entries = cells.into_iter().map(|(suite, cell)| entry(suite, cell));
     SuiteMatrix {

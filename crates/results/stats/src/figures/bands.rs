@@ -48,6 +48,7 @@ impl TwoBands {
         // If two bands exist, the largest gap is between them.
         let at = (1..n).max_by(|a, b| gap(a).total_cmp(&gap(b)))?;
         let (low, high) = sorted.split_at(at);
+        // A single value far from the others is no band: `one_apart` finds it.
         if low.len().min(high.len()) < BAND_MIN_VALUES {
             return None;
         }

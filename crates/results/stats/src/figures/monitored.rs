@@ -232,10 +232,13 @@ type Collected<'a> = (u32, Option<u64>, &'a Series, &'a MonitoredDevice);
 fn value(own: &[Collected<'_>]) -> Option<MonitoredValue> {
     let (.., first, first_device) = own.first()?;
     let trials = own.iter();
+    // Readings under other loads, as of a search, say nothing about the figure.
     let at_figure: Vec<(u32, &LoadReading)> = trials
         .filter_map(|&(repeat, load, series, _)| Some((repeat, under(series, load)?)))
         .collect();
     let series = || own.iter().map(|(_, _, series, _)| *series);
+    // The mean is over the repeats, but the maximum is of all readings: a peak must not be
+    // averaged.
     let max_milli = at_figure.iter().map(|(_, found)| found.max_milli).max();
     Some(MonitoredValue {
         device: first_device.name.clone(),

@@ -90,6 +90,7 @@ impl Packets {
 
     /// The IP packets in the frames of a mix.
     pub(crate) fn of_mix(mix: &FrameMix) -> Self {
+        // Sizes of frames include the FCS, which is no part of the IP packet.
         let around = (HEADER_BYTES + FCS_BYTES) as usize;
         let shares = mix.shares.iter().map(|share| {
             let packet = usize::from(share.frame_bytes).saturating_sub(around);

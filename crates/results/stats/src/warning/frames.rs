@@ -272,6 +272,8 @@ pub(super) fn damaged(journal: &Journal) -> Option<Warning> {
         let trials = journal.trials.iter().filter(|trial| trial.cell == cell.id);
         for trial in trials.flat_map(frame_trials) {
             let counts = [trial.corrupted, trial.duplicated];
+            // A cell without damage must not get an entry, as each entry is named in the
+            // warning.
             if counts != [0, 0] {
                 let sums = found.entry(&cell.id).or_default();
                 *sums = [0, 1].map(|at: usize| sums[at].saturating_add(counts[at]));

@@ -70,6 +70,7 @@ pub(super) fn sibling_cores(journal: &Journal, machine: Machine<'_>) -> Option<W
 
 pub(super) fn virtual_machine(_: &Journal, machine: Machine<'_>) -> Option<Warning> {
     let hypervisor = &machine.environment.hypervisor;
+    // Empty on bare metal.
     (!hypervisor.is_empty()).then_some(())?;
     warning(
         WarningKind::VirtualMachine,
@@ -84,6 +85,7 @@ pub(super) fn virtual_machine(_: &Journal, machine: Machine<'_>) -> Option<Warni
 
 pub(super) fn governor(_: &Journal, machine: Machine<'_>) -> Option<Warning> {
     let governor = &machine.environment.governor;
+    // Empty means that it could not be read, as in most virtual machines.
     (!governor.is_empty() && governor != "performance").then_some(())?;
     let of_host = match machine.host {
         Some(_) => format!(" of {}", machine.name()),

@@ -193,6 +193,8 @@ impl FatigueDevice {
             counts,
             crashes: parts.sum(|part| part.crashes),
             unreported_ns,
+            // The operations of a process that died before its report are not known, so the time
+            // without a report does not count either.
             operations_per_s: per_second(counts.good(), elapsed_ns.saturating_sub(unreported_ns))
                 .unwrap_or(0.0),
             lives_kept: parts.lives().count() as u64,

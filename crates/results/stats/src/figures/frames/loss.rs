@@ -156,6 +156,8 @@ impl DirectionLoss {
             return Vec::new();
         };
         let of = |(place, direction): (usize, DirectionName)| {
+            // Over all trials of the repeat, so that each repeat counts as one value, for any
+            // number of trials.
             let lost_ppm = |trials: &[(u32, &FrameTrial)]| {
                 let account = own(trials)?[place];
                 Some(1e6 * ratio(account.lost, account.sent())?)

@@ -392,6 +392,7 @@ impl SoakRun {
             // A sum of both directions would hide a lossy one behind the other.
             judged_loss: LossAccount::of_worse_direction(found.trials(), |own| own.lost)
                 .unwrap_or_else(|| LossAccount::of(found.trials())),
+            // Without any time nothing was received, and 0 by 0 would be no number.
             frames_per_s: counts.received as f64 / time_s.max(1e-9) / directions,
             stalls: u32::try_from(stalls.len()).unwrap_or(u32::MAX),
             first_stalls: stalls.iter().take(STALLS_LISTED).copied().collect(),
@@ -409,6 +410,7 @@ impl SoakRun {
                 whole(|placed| Some(placed.point.device?.resident_bytes? as f64)),
                 plan.drift.memory_ppm,
             ),
+            // Older plans have no bound of CPU time.
             cpu_drift: plan.drift.cpu_ppm.and_then(|ppm| {
                 let cores = |placed: &Placed<'_>| {
                     let device = placed.point.device?;

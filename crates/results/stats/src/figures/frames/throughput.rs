@@ -243,6 +243,8 @@ impl<'a> GoalRepeat<'a> {
 
     /// Whether it lacks a bound because the search timed out.
     fn lacks_a_bound(&self) -> bool {
+        // With both bounds the search was out of time, too, but its figure exists and is only
+        // less exact.
         let has_both = self.has(|bounds| bounds.lower) && self.has(|bounds| bounds.upper);
         self.ended(GoalOutcome::Unfinished) && !has_both
     }
@@ -351,6 +353,7 @@ fn irregular(search: &ThroughputSearch, found: &[GoalRepeat<'_>]) -> Vec<String>
             repeats_without(&lowest_failed, found.len())
         ));
     }
+    // Not an error of the search: the device may carry more than it was ever offered.
     let passed = |own: &GoalRepeat<'_>| own.ended(GoalOutcome::MaxLoadMeets);
     // The highest load may differ between repeats; the first one is the example.
     if let Some(first) = found.iter().find(|own| passed(own)) {

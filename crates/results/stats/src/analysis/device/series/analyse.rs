@@ -35,6 +35,7 @@ fn keys(info: &DeviceTestInfo) -> Vec<(Key, u32)> {
     else {
         return Vec::new();
     };
+    // Each axis gets the key of all settings, from which its number is taken out below.
     let key = |axis| Key {
         axis,
         operation: operation.clone(),
@@ -339,6 +340,8 @@ fn beside_cpus<'c>(
         .collect();
     let mut found = Vec::new();
     for (curve, _) in curves {
+        // Of several CPUs the first is the yardstick of the others; no pair is compared in both
+        // directions.
         let others: &[&DeviceCurve] = if curve.is_cpu {
             cpus.get(..1).unwrap_or_default()
         } else {

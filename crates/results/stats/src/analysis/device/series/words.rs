@@ -84,6 +84,8 @@ pub(super) fn curve(
         return "no figure".into();
     };
     let mut words = format!("highest at {} ({})", number(axis, peak_n), rate(unit, peak));
+    // Over sizes a curve approaches a rate: it neither saturates nor falls by more work in
+    // parallel.
     if axis == DeviceAxis::Bytes {
         if peak > 0.0 && first.n != peak_n {
             let share = 100.0 * first.estimate.mean / peak;

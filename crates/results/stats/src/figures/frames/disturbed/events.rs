@@ -141,6 +141,7 @@ impl EventTimes {
 fn breaches<'a>(trials: &[Trial<'a>], broke: &str, mended: &str) -> Vec<Breach<'a>> {
     let mut found: Vec<Breach<'a>> = Vec::new();
     for trial in trials {
+        // Numbers begin anew in each repeat, since a reader looks an event up in its trial.
         let mut number = 0;
         for event in &trial.disturbance.events {
             if event.name == broke {
@@ -190,6 +191,8 @@ impl Breach<'_> {
             repeat: self.repeat,
             number: self.number,
             name: name.to_owned(),
+            // Each kind of event is placed at its beginning, which for a set-up is the second
+            // event of the pair.
             at_ns: if name == self.broke.name {
                 self.broke.at_ns
             } else {
