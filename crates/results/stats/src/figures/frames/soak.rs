@@ -372,8 +372,7 @@ impl SoakRun {
         let time_s = counts.elapsed_ns.max(counts.duration_ns) as f64 / 1e9;
         let probed = found.capacity(directions);
         let capacity: Vec<SoakCapacity> = probed.iter().map(|(_, one)| *one).collect();
-        // If every probe was carried, each shows the load that was offered and not the capacity,
-        // so their course is none of the device.
+        // A probe that was carried shows the load that was offered, and not the capacity.
         let lossless = |one: &SoakCapacity| one.frames_per_s >= LOSSLESS_RATIO * one.offered_per_s;
         let capacity_at_least = !capacity.is_empty() && capacity.iter().all(lossless);
         let mut run = Self {
@@ -436,8 +435,7 @@ impl SoakRun {
             resident_bytes_max: found.devices().filter_map(|one| one.resident_bytes).max(),
         };
         let (against, open) = (run.against(plan), run.open(plan));
-        // What was shown against stability stands, even if other conditions could not be
-        // examined.
+        // What was shown against it is final, even if other conditions could not be examined.
         run.verdict = match (against.is_empty(), open.is_empty()) {
             (false, _) => SoakVerdict::Unstable,
             (true, false) => SoakVerdict::Inconclusive,
