@@ -4,20 +4,9 @@
 //! | --- | --- |
 //! | TCP, UDP | warm-up + duration, up to the next whole second |
 //! | ping | count × interval |
-//! | load | duration, as one trial of frames |
-//! | search for throughput | 5 × initial trial + per goal 2 × duration sum, at most its timeout |
-//! | loss curve | 100 % ÷ step × duration |
-//! | back-to-back | (20 + bursts) × burst, as if the longest passed |
-//! | latency | search + loads × duration |
-//! | recovery | search + overload + relief |
-//! | rekey | search, for a share + 2 × duration + search again, with `throughput` |
-//! | failover | search, for a share + [`LEAD_RUN`] + times × (down + watch) |
-//! | setup | search, for a share + [`LEAD_RUN`] + times × (0.5 s + watch) + 0.5 s |
-//! | reset, desync | search, for a share + [`LEAD_RUN`] + times × watch |
-//! | hostile | search, for a share + (1 + shares) × duration |
-//! | soak | search, for a share + duration, as segments of frames |
-//! | before all these but load, to warm the device up and find the highest load | [`FLOOD_RUN`] |
-//! | after all of these from load on, for the evidence | [`EVIDENCE_RUN`] |
+//! | frames | that of the procedure ([`ProcedurePlan::time`](crate::ProcedurePlan::time)) |
+//! | before it, if it has a search or the highest load, to warm the device up | [`FLOOD_RUN`] |
+//! | after it, for the evidence | [`EVIDENCE_RUN`] |
 //! | around each trial of frames, those two included | drain + [`FRAMES_AROUND`] |
 //! | functional trial of devices | algorithms × [`ALGORITHM`] |
 //! | speed of devices | duration + processes × [`PROCESS`] + threads × [`THREAD`] |

@@ -39,6 +39,7 @@ impl ProcedurePlan for BackToBack {
         Duration::from_nanos(self.drain_ns)
     }
 
+    /// (20 + bursts) × burst, as if the longest passed.
     fn time(&self, trial: &dyn Fn(u64) -> Duration, _searches: u32) -> Duration {
         let bursts = self.bursts.saturating_add(BURST_HALVINGS);
         // As if each were the longest; halvings are shorter.

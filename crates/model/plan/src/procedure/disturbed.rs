@@ -102,6 +102,7 @@ impl ProcedurePlan for Disturbed {
         })
     }
 
+    /// Search, for a share, + that of the event, + the search again for a rekey with `throughput`.
     fn time(&self, trial: &dyn Fn(u64) -> Duration, searches: u32) -> Duration {
         let found = self.load.time(searches);
         // Only a share has a search to repeat: for a given load `found` is zero.
@@ -247,7 +248,13 @@ impl Event {
         }
     }
 
-    /// Time of its trials.
+    /// Time of its trials:
+    ///
+    /// - rekey: 2 × duration
+    /// - failover: [`LEAD_RUN`] + times × (down + watch)
+    /// - reset, desync: [`LEAD_RUN`] + times × watch
+    /// - setup: [`LEAD_RUN`] + times × (0.5 s + watch) + 0.5 s
+    /// - hostile: (1 + shares) × duration
     fn time(&self, trial: &dyn Fn(u64) -> Duration) -> Duration {
         let lead_ns = LEAD_RUN.as_nanos() as u64;
         let setup_ns = SETUP_RUN.as_nanos() as u64;

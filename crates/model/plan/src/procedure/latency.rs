@@ -68,6 +68,7 @@ impl ProcedurePlan for LatencyTest {
         })
     }
 
+    /// Search + loads × trials × duration.
     fn time(&self, trial: &dyn Fn(u64) -> Duration, searches: u32) -> Duration {
         // A list of per cents, each once.
         let loads = self.percents.len() as u32;

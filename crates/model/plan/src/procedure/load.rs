@@ -45,6 +45,7 @@ impl ProcedurePlan for Load {
         Some(self.duration_ns)
     }
 
+    /// Duration, as one trial.
     fn time(&self, trial: &dyn Fn(u64) -> Duration, _searches: u32) -> Duration {
         trial(self.duration_ns)
     }

@@ -46,6 +46,7 @@ impl ProcedurePlan for LossCurve {
         Duration::from_nanos(self.drain_ns)
     }
 
+    /// 100 % ÷ step × duration.
     fn time(&self, trial: &dyn Fn(u64) -> Duration, _searches: u32) -> Duration {
         // All steps, although a curve ends earlier at a device that loses nothing.
         // A changed journal may have a step of zero.

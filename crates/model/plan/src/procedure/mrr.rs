@@ -48,6 +48,7 @@ impl ProcedurePlan for Mrr {
         Duration::from_nanos(self.drain_ns)
     }
 
+    /// Trials × duration.
     fn time(&self, trial: &dyn Fn(u64) -> Duration, _searches: u32) -> Duration {
         trial(self.trial_ns) * self.trials
     }

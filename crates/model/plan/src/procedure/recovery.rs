@@ -37,6 +37,7 @@ impl ProcedurePlan for Recovery {
         })
     }
 
+    /// Search + overload + relief.
     fn time(&self, trial: &dyn Fn(u64) -> Duration, searches: u32) -> Duration {
         // One trial: the relief follows the overload without a gap.
         search_time(&self.search, searches) + trial(self.overload_ns + self.relief_ns)

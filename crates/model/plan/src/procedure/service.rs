@@ -103,6 +103,7 @@ impl ProcedurePlan for ServiceTest {
         Duration::from_nanos(self.drain_ns)
     }
 
+    /// Steps × duration.
     fn time(&self, trial: &dyn Fn(u64) -> Duration, _searches: u32) -> Duration {
         // A handful of steps.
         trial(self.step_ns) * self.steps().count() as u32

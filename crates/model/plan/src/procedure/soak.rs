@@ -92,6 +92,7 @@ impl ProcedurePlan for Soak {
         })
     }
 
+    /// Search, for a share, + duration, as segments, + probes around each.
     fn time(&self, trial: &dyn Fn(u64) -> Duration, searches: u32) -> Duration {
         // One before each segment, and one after the last.
         let probe = self.probe_ns.map_or(Duration::ZERO, trial);

@@ -33,6 +33,7 @@ impl ProcedurePlan for ThroughputSearch {
         true
     }
 
+    /// The search alone.
     fn time(&self, _trial: &dyn Fn(u64) -> Duration, searches: u32) -> Duration {
         search_time(self, searches)
     }

@@ -40,7 +40,8 @@ pub(super) fn whole(plan: &dyn ProcedurePlan, searches: u32) -> Duration {
     flood + plan.time(&trial, searches) + EVIDENCE_RUN + drain + FRAMES_AROUND
 }
 
-/// Time of a search that takes `times` its usual time.
+/// Time of a search that takes `times` its usual time: 5 × initial trial + per goal 2 × duration
+/// sum, at most its timeout.
 pub(super) fn search_time(test: &ThroughputSearch, times: u32) -> Duration {
     let nanos = Duration::from_nanos;
     let around = nanos(test.drain_ns) + FRAMES_AROUND;

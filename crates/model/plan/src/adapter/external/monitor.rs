@@ -180,6 +180,7 @@ pub enum Secret {
 impl Secret {
     fn place(&self) -> String {
         match self {
+            // The place alone: these words are printed, and a secret is in no plan.
             Self::File(path) => format!("the file {path}"),
             Self::Environment(name) => format!("the variable {name}"),
         }
