@@ -55,12 +55,6 @@ impl KeySource {
         matches!(self, Self::Qkd | Self::Both)
     }
 
-    /// Whether both gateways also have a pre-shared key.
-    #[must_use]
-    pub const fn has_ppk(self) -> bool {
-        matches!(self, Self::Ppk)
-    }
-
     /// Required key sources, as named in the encryptor's configuration and facts; `None` for static
     /// keys.
     #[must_use]

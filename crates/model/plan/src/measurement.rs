@@ -226,7 +226,7 @@ impl Measurement {
         };
         let by = |tool: Tool| {
             // The default is not spelled out, like other defaults.
-            let other = (!tool.is_default()).then(|| format!(" by {}", tool.name()));
+            let other = (tool != Tool::default()).then(|| format!(" by {}", tool.name()));
             other.unwrap_or_default()
         };
         let going = |direction: TransferDirection| match direction {

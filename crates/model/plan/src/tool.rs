@@ -25,12 +25,6 @@ impl Tool {
     pub fn name(self) -> &'static str {
         self.into()
     }
-
-    /// Whether it is the default.
-    #[must_use]
-    pub fn is_default(&self) -> bool {
-        *self == Self::default()
-    }
 }
 
 /// Which way the payload of a transfer by a tool goes. The client is always on station A.

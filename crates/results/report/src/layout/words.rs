@@ -1,6 +1,6 @@
 //! The common settings of a set's cells, in words.
 
-use plan::{Axis, Cell, Measurement, TransferDirection};
+use plan::{Axis, Cell, Measurement, Tool, TransferDirection};
 use units::human::counted;
 
 /// The common settings of a set's cells.
@@ -55,7 +55,7 @@ pub(super) fn common(cell: &Cell, repeats: u32) -> String {
     // Sets that differ only in the tool would otherwise have equal words.
     let tool = cell.measurement.tool();
     parts.extend(
-        tool.filter(|tool| !tool.is_default())
+        tool.filter(|tool| *tool != Tool::default())
             .map(|tool| format!("by {}", tool.name())),
     );
     if let Some(direction) = cell.measurement.transfer_direction() {

@@ -107,7 +107,7 @@ impl Agreed {
     fn make(keys: KeySource, every: Duration, kmes: [Ipv4Addr; 2]) -> Result<Self, String> {
         let text = |error: CertificateError| error.to_string();
         let authority = Authority::generate().map_err(text)?;
-        let ppk = if keys.has_ppk() {
+        let ppk = if keys == KeySource::Ppk {
             Some(keying::ppk_text().map_err(|error| error.to_string())?)
         } else {
             None
