@@ -172,3 +172,29 @@ impl<'de> Deserialize<'de> for Measured {
         })
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn figures_are_written_under_their_names() {
+        let kinds = [
+            Figures::Transfer(Transfer::default()),
+            Figures::Latency(Latency::default()),
+            Figures::Http(Box::default()),
+            Figures::Video(VideoResult::default()),
+            Figures::Frames(Box::default()),
+            Figures::Device(Box::default()),
+        ];
+        for figures in kinds {
+            let name: &'static str = (&figures).into();
+            let measured = Measured {
+                figures,
+                ..Measured::default()
+            };
+            let written = serde_json::to_value(&measured).unwrap();
+            assert!(written[name].is_object(), "{name}");
+        }
+    }
+}
