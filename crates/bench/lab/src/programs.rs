@@ -3,7 +3,7 @@
 //!
 //! `doctor`, `check`, `plan` and `run` share this list and this search, which includes the folder
 //! that `scripts/peers.sh` installs into. To add a program, add a line to `KNOWN` and its users to
-//! `needs`.
+//! `needs`; a program that measures is named by [`plan::Measurement::programs`].
 
 mod makers;
 mod needs;
