@@ -43,6 +43,7 @@ impl Browser {
         command
             .args([
                 "--headless",
+                // Else it does not start as root, as in a container.
                 "--no-sandbox",
                 "--disable-gpu",
                 "--hide-scrollbars",
@@ -89,6 +90,7 @@ impl Browser {
         let dom = String::from_utf8(output.stdout).expect("a browser prints UTF-8");
         let found = dom.split_once("<pre id=\"found\">").map(|(_, rest)| rest);
         let found = found.and_then(|rest| rest.split("</pre>").next());
+        // The place is empty until the first page has reported.
         let found = found.filter(|found| found.starts_with('['));
         let found = found.unwrap_or_else(|| {
             panic!(

@@ -33,6 +33,7 @@ pub fn is_the_cause<'a>(reasons: impl IntoIterator<Item = &'a str>) -> bool {
         .filter(|reason| !reason.starts_with(NO_LOAD))
         .peekable();
     let check = |reason: &'a str| reason.split_once(": ").map_or(reason, |(check, _)| check);
+    // Without a failed check there is no proof that it was the machine.
     checks.peek().is_some() && checks.all(|reason| OF_THE_MACHINE.contains(&check(reason)))
 }
 
@@ -41,6 +42,7 @@ struct TooBusy(String);
 
 /// Ends an attempt that a busy machine spoilt, in any depth.
 pub fn too_busy(why: String) -> ! {
+    // Not `panic!`: its hook would print a failure that is none.
     resume_unwind(Box::new(TooBusy(why)))
 }
 

@@ -27,6 +27,7 @@ impl Decimal {
         let whole_end = text
             .find(|c: char| !c.is_ascii_digit())
             .unwrap_or(text.len());
+        // Also for `.5`: a number has one notation.
         if whole_end == 0 {
             return None;
         }
@@ -75,6 +76,7 @@ impl Decimal {
     pub(crate) fn times(self, scale: u64) -> Result<u64, Misfit> {
         // At most 10³⁰, which fits 128 bits.
         let divisor = 10u128.pow(self.fraction_digits);
+        // Multiplied before it is divided, so nothing is rounded.
         let product = self
             .digits
             .checked_mul(u128::from(scale))

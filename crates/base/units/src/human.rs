@@ -165,8 +165,10 @@ fn digits_of(value: f64, significant: fn(f64) -> usize) -> String {
     // remain.
     let decimals = usize::try_from(significant as i64 - exponent)
         .unwrap_or(0)
+        // A tiny number is printed as 0, not with hundreds of zeros.
         .min(12);
     let text = format!("{value:.decimals$}");
+    // Zeros are needless behind a point only: 1500 keeps both.
     let text = if text.contains('.') {
         text.trim_end_matches('0').trim_end_matches('.')
     } else {
@@ -191,6 +193,7 @@ pub fn in_markdown(text: &str) -> String {
             '<' => escaped.push_str("&lt;"),
             '>' => escaped.push_str("&gt;"),
             '&' => escaped.push_str("&amp;"),
+            // A line break would end the table cell or the item.
             c if c.is_control() => escaped.push(' '),
             c => escaped.push(c),
         }

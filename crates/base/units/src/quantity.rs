@@ -31,6 +31,7 @@ impl Quantity {
         let Some((number, unit)) = Decimal::split(text) else {
             return Err(self.no_number(text));
         };
+        // The number as written, for advice that only adds a unit.
         let digits = text[..text.len() - unit.len()].trim_end();
         let number = number.map_err(|misfit| self.misfit(text, misfit))?;
         if unit.is_empty() {
@@ -57,6 +58,7 @@ impl Quantity {
 
     /// Prints exactly, in the largest of the decimal units that is not larger than the value.
     pub(crate) fn print(&self, value: u64) -> String {
+        // 0 is printed in the smallest unit.
         let fits = |(_, scale): &&Unit| *scale <= value.max(1);
         let unit = self.units.iter().rev().find(fits);
         let (name, scale) = unit.unwrap_or(&self.units[0]);

@@ -175,6 +175,7 @@ impl FrameRate {
         // Only the prefix is parsed here, so that there is one list of units.
         let number = text.trim_end().strip_suffix("frames/s").map(str::trim_end);
         let prefixed = number.and_then(|number| {
+            // ASCII, so it is one byte, which the slice below cuts off.
             let prefix = number.chars().last().filter(|c| "kMG".contains(*c))?;
             Some(format!("{}{prefix}pps", &number[..number.len() - 1]))
         });

@@ -66,6 +66,7 @@ impl Ratio {
 /// Exact, always in per cent: `0.5 %`.
 impl fmt::Display for Ratio {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        // Not by the units: a small ratio would be in ppm, and a column of ratios in two units.
         f.pad(&format!("{} %", decimal::print(self.0, PPM_PER_PERCENT)))
     }
 }

@@ -26,6 +26,7 @@ const SIZE: Quantity = Quantity {
         ("kb", "kB"),
         ("kib", "KiB"),
         ("ki", "KiB"),
+        // A prefix alone is binary in tools for memory and files.
         ("k", "KiB"),
         ("mb", "MB"),
         ("mib", "MiB"),

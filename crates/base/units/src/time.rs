@@ -65,9 +65,12 @@ pub fn print(duration: Duration) -> String {
     match (seconds, nanos) {
         (0, 0) => "0 s".to_owned(),
         (0, _) => DURATION.print(nanos),
+        // Whole hours and minutes read back as the same duration; a fraction of one need not be
+        // decimal: 100 s are 1.666… min.
         (_, 0) if seconds.is_multiple_of(3_600) => format!("{} h", seconds / 3_600),
         (_, 0) if seconds.is_multiple_of(60) => format!("{} min", seconds / 60),
         (_, 0) => format!("{seconds} s"),
+        // Not by the units: seconds and nanoseconds together may exceed 64 bits of nanoseconds.
         _ => format!(
             "{seconds}{} s",
             // `0.5` without its zero is appended to the seconds.

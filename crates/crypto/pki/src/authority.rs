@@ -162,6 +162,8 @@ impl Authority {
         let identifier = params.key_identifier(&key);
         let digits = HexDisplay(&identifier[..AUTHORITY_NAME_BYTES]);
         params.distinguished_name = common_name(&format!("Cipherbench authority {digits:x}"));
+        // Path length 0: it signs certificates of gateways only, never another authority (RFC 5280
+        // §4.2.1.9).
         params.is_ca = IsCa::Ca(BasicConstraints::Constrained(0));
         params.key_usages = vec![KeyUsagePurpose::KeyCertSign, KeyUsagePurpose::CrlSign];
         set_validity(&mut params, days_from_now(AUTHORITY_DAYS));
@@ -198,6 +200,8 @@ impl Authority {
             .ok()
             .and_then(|text| KeyPair::from_pem(text).ok())
             .ok_or_else(|| malformed(&key_path, "it is not a private key in PEM"))?;
+        // This takes the name and key identifier from the certificate, so an issued one names its
+        // issuer as that certificate does.
         let issuer = Issuer::from_ca_cert_pem(&certificate, WipedKey(key))
             .map_err(|_| malformed(&path, "it is not a certificate in PEM"))?;
         Ok(Self {
@@ -255,6 +259,8 @@ impl Authority {
         params
             .subject_alt_names
             .extend(address.map(SanType::IpAddress));
+        // TLS looks at the alternative names only (RFC 9525): a name too long for this one is left
+        // out of it.
         params.distinguished_name = if name.len() <= COMMON_NAME_MAX {
             common_name(name)
         } else {
@@ -262,10 +268,12 @@ impl Authority {
         };
         params.is_ca = IsCa::ExplicitNoCa;
         params.key_usages = vec![KeyUsagePurpose::DigitalSignature];
+        // A gateway calls its peers and is called by them.
         params.extended_key_usages = vec![
             ExtendedKeyUsagePurpose::ServerAuth,
             ExtendedKeyUsagePurpose::ClientAuth,
         ];
+        // Chooses the right authority where several are trusted (RFC 5280 §4.2.1.1).
         params.use_authority_key_identifier_extension = true;
         set_validity(&mut params, valid);
         Ok(Texts {
@@ -308,6 +316,8 @@ fn common_name(name: &str) -> DistinguishedName {
 
 fn set_validity(params: &mut CertificateParams, valid: Range<SystemTime>) {
     let since_epoch = |time: SystemTime| time.duration_since(UNIX_EPOCH).unwrap_or_default();
+    // The type of these times belongs to a crate that only `rcgen` uses: they are reached from a
+    // date of `rcgen`.
     let epoch = rcgen::date_time_ymd(1970, 1, 1);
     params.not_before = epoch + since_epoch(valid.start);
     params.not_after = epoch + since_epoch(valid.end);

@@ -65,6 +65,7 @@ fn read(path: &Path, forbidden: u32, by: &Writers) -> Result<Zeroizing<Vec<u8>>,
         source,
     };
     let mut file = guard::open_regular(path).map_err(not_read)?;
+    // Of the open file, not of its path: the path may name another file by now.
     let metadata = file.metadata().map_err(not_read)?;
     if metadata.mode() & forbidden != 0 {
         return Err(ReadError::TooOpen {

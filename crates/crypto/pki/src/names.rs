@@ -18,6 +18,7 @@ pub fn check_name(name: &str) -> Result<(), BadName> {
     let small = name
         .bytes()
         .all(|byte| matches!(byte, b'a'..=b'z' | b'0'..=b'9' | b'-' | b'.'));
+    // `DnsName` takes a dot at the end, the absolute form, which would be a second spelling.
     if small && !name.ends_with('.') && DnsName::try_from(name).is_ok() {
         Ok(())
     } else {

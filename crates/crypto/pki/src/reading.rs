@@ -15,6 +15,7 @@ const UNREADABLE: &str = "it cannot be read as an X.509 certificate";
 /// # Errors
 /// The problem, as the predicate of a sentence about the certificate.
 pub fn name_of(certificate: &CertificateDer<'_>) -> Result<String, String> {
+    // This only parses: no chain, period or use is checked here.
     let parsed = webpki::EndEntityCert::try_from(certificate)
         .map_err(|error| format!("{UNREADABLE}: {}", words(&error)))?;
     let names: Vec<_> = parsed.valid_dns_names().collect();
@@ -42,12 +43,14 @@ pub fn validity_of(chain: &[CertificateDer<'_>]) -> Result<Range<SystemTime>, St
     for certificate in chain {
         let (_, parsed) =
             x509_parser::parse_x509_certificate(certificate).map_err(|_| UNREADABLE.to_owned())?;
+        // A time before 1970 counts as 1970: both are long past.
         let time = |seconds: i64| {
             SystemTime::UNIX_EPOCH + Duration::from_secs(u64::try_from(seconds).unwrap_or(0))
         };
         let validity = parsed.validity();
         periods.push(time(validity.not_before.timestamp())..time(validity.not_after.timestamp()));
     }
+    // The chain is valid only while each of its certificates is.
     let common = |one: Range<SystemTime>, other: Range<SystemTime>| {
         one.start.max(other.start)..one.end.min(other.end)
     };
@@ -62,6 +65,7 @@ pub fn validity_of(chain: &[CertificateDer<'_>]) -> Result<Range<SystemTime>, St
 pub fn words(error: &impl fmt::Debug) -> String {
     let name = format!("{error:?}");
     let mut words = String::new();
+    // A variant with fields continues with ` {` or `(`, where its name ends.
     for letter in name.chars().take_while(|letter| letter.is_alphanumeric()) {
         if letter.is_uppercase() && !words.is_empty() {
             words.push(' ');

@@ -60,6 +60,7 @@ impl Model {
         let impairment = profile.of(direction).clone();
         let first_stream: u64 = match direction {
             Direction::AToB => 0,
+            // Room for further causes: a new one must not change the numbers of the others.
             Direction::BToA => 16,
         };
         let random = |cause| Random::new(profile.seed, first_stream + cause);
@@ -80,6 +81,7 @@ impl Model {
     /// not before the previous one.
     #[inline]
     pub fn next(&mut self, frame_bytes: usize, now_ns: u64) -> Fate {
+        // A lost frame takes no room on the link: it is lost before it.
         if self.loses() {
             return Fate::LostByModel;
         }
@@ -127,6 +129,7 @@ impl Model {
                 good_ppm,
             }) => {
                 let changes = if self.is_bad { to_good_ppm } else { to_bad_ppm };
+                // The state changes first, so the frame sees the new one.
                 self.is_bad ^= self.loss.happens(changes);
                 let lost = if self.is_bad { bad_ppm } else { good_ppm };
                 self.loss.happens(lost)
@@ -148,6 +151,8 @@ impl Model {
             Distribution::Uniform => scale * (2.0 * random.unit() - 1.0),
             Distribution::Exponential => -scale * random.unit().ln(),
             Distribution::Pareto => {
+                // Inverse of the Lomax distribution. Its mean is its scale / (shape - 1), hence the
+                // factor.
                 let excess = random.unit().powf(-1.0 / PARETO_SHAPE) - 1.0;
                 scale * (PARETO_SHAPE - 1.0) * excess
             }
@@ -199,6 +204,7 @@ impl Link {
         let wait_ns = self.free_ns.saturating_sub(now_ns);
         let fits = match self.rate.queue {
             Queue::TimeNs(limit_ns) => wait_ns <= limit_ns,
+            // What waits is computed from the time it still takes, so no list of lengths is kept.
             Queue::Bytes(limit) => {
                 let bits = u128::from(wait_ns) * u128::from(self.rate.bps) / u128::from(SECOND_NS);
                 bits.div_ceil(8) + u128::from(wire_bytes) <= u128::from(limit)
@@ -213,6 +219,7 @@ impl Link {
         if !fits {
             return None;
         }
+        // An idle link starts with the frame; the rest of a nanosecond is of the past.
         if wait_ns == 0 {
             (self.free_ns, self.fraction) = (now_ns, 0);
         }

@@ -83,6 +83,7 @@ impl Profile {
     #[must_use]
     pub fn for_repeat(&self, repeat: u32) -> Self {
         Self {
+            // Seeds that people choose are small: repeats of one are not those of another.
             seed: self.seed.wrapping_add(u64::from(repeat) << 32),
             ..self.clone()
         }
@@ -180,6 +181,8 @@ impl Loss {
                 good_ppm,
             } => {
                 let (p, r) = (share(to_bad_ppm), share(to_good_ppm));
+                // The stationary share of the bad state. Without a way into it there is none, as it
+                // starts good.
                 let bad = if p > 0.0 { p / (p + r) } else { 0.0 };
                 bad * share(bad_ppm) + (1.0 - bad) * share(good_ppm)
             }
