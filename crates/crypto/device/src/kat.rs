@@ -31,27 +31,12 @@ use std::time::{Duration, Instant};
 /// Interval of progress reports in a row.
 const PROGRESS_INTERVAL: Duration = Duration::from_secs(1);
 /// Lengths around the edges of blocks, of short reads and of pages; and of a packet.
-const SIZES: [usize; 62] = {
-    let mut sizes = [0; 62];
-    let mut next = 0;
-    while next < 35 {
-        sizes[next] = next + 1;
-        next += 1;
-    }
-    let edges = [64, 128, 256, 512, 1024, 4096, 8192, 65_536];
-    let mut edge = 0;
-    while edge < edges.len() {
-        sizes[next] = edges[edge] - 1;
-        sizes[next + 1] = edges[edge];
-        sizes[next + 2] = edges[edge] + 1;
-        next += 3;
-        edge += 1;
-    }
-    sizes[next] = 1408;
-    sizes[next + 1] = 1500;
-    sizes[next + 2] = 16_384;
-    sizes
-};
+const SIZES: [usize; 62] = [
+    1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15, 16, 17, 18, 19, 20, 21, 22, 23, 24, 25, 26,
+    27, 28, 29, 30, 31, 32, 33, 34, 35, 63, 64, 65, 127, 128, 129, 255, 256, 257, 511, 512, 513,
+    1023, 1024, 1025, 4095, 4096, 4097, 8191, 8192, 8193, 65_535, 65_536, 65_537, 1408, 1500,
+    16_384,
+];
 /// Bytes of the valid input that tests a device after a failure at an invalid one.
 const VALID_BYTES: usize = 32;
 /// Bytes of messages for public keys. Few, since the cost depends on the length of the key.
@@ -261,17 +246,17 @@ impl Trial<'_> {
         }
         let mut row = Row::of(KatOutcome::Pass);
         for vector in vectors::of(self.algorithm) {
-            for case in vector.cases() {
+            for case in &vector.cases {
                 if !offered.contains(&case.operation()) {
                     continue;
                 }
-                let job = match self.device.job(case.operation(), vector.keys()) {
+                let job = match self.device.job(case.operation(), &vector.keys) {
                     Ok(job) => job,
                     // The device does not support the length of the nonce, key or IV.
                     Err(DeviceError::NotOffered(_)) => continue,
                     Err(error) => return row.ended(KatOutcome::Error(error.to_string())),
                 };
-                let name = format!("{}, {}", vector.name(), case.operation().action.name());
+                let name = format!("{}, {}", vector.name, case.operation().action.name());
                 match self.once(job, case, None, &name) {
                     Ok(()) => row.tried += 1,
                     // Some devices report an unsupported length only now.

@@ -189,20 +189,6 @@ impl fmt::Debug for Keys {
     }
 }
 
-impl fmt::Debug for Secret {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Secret")
-            .field("nonce", &self.nonce)
-            .finish_non_exhaustive()
-    }
-}
-
-impl fmt::Debug for KeyPair<'_> {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("KeyPair").finish_non_exhaustive()
-    }
-}
-
 /// Lengths of key and nonce.
 const fn secret_lengths(algorithm: Algorithm) -> (usize, usize) {
     match algorithm.family() {

@@ -32,27 +32,12 @@ const FIELDS: &str = "name algorithm cipher mode section sbox key nonce iv aad p
 /// One known answer.
 #[derive(Debug)]
 pub(crate) struct Vector {
-    name: String,
-    algorithm: Algorithm,
-    keys: Keys,
-    cases: Vec<Case>,
-}
-
-impl Vector {
     /// Its name in its origin.
-    pub(crate) fn name(&self) -> &str {
-        &self.name
-    }
-
-    /// Its keys.
-    pub(crate) const fn keys(&self) -> &Keys {
-        &self.keys
-    }
-
+    pub(crate) name: String,
+    algorithm: Algorithm,
+    pub(crate) keys: Keys,
     /// The cases for each action that it supports.
-    pub(crate) fn cases(&self) -> &[Case] {
-        &self.cases
-    }
+    pub(crate) cases: Vec<Case>,
 }
 
 /// Returns the known answers of an algorithm.

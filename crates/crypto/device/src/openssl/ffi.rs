@@ -121,14 +121,9 @@ fn pin(name: &str, module: Option<&Path>, folder: c_int) {
         module.to_owned()
     } else {
         // SAFETY: the argument is a number; the result is null or a static string.
-        let folder = unsafe { raw::OPENSSL_info(folder) };
-        if folder.is_null() {
+        let Some(folder) = (unsafe { text(raw::OPENSSL_info(folder)) }) else {
             return;
-        }
-        // SAFETY: not null and NUL-terminated.
-        let folder = unsafe { CStr::from_ptr(folder) }
-            .to_string_lossy()
-            .into_owned();
+        };
         Path::new(&folder).join(format!("{name}.so"))
     };
     if let Ok(path) = c_string(&path.to_string_lossy()) {
@@ -141,6 +136,19 @@ fn pin(name: &str, module: Option<&Path>, folder: c_int) {
             )
         };
     }
+}
+
+/// Returns a text of libcrypto; `None` for a null pointer.
+///
+/// # Safety
+/// The pointer is null, or a NUL-terminated string that lives until this returns.
+unsafe fn text(string: *const c_char) -> Option<String> {
+    if string.is_null() {
+        return None;
+    }
+    // SAFETY: not null, and the caller guarantees the rest.
+    let text = unsafe { CStr::from_ptr(string) };
+    Some(text.to_string_lossy().into_owned())
 }
 
 /// Converts a name to a C string.

@@ -128,18 +128,6 @@ pub(super) fn new<'a>(
     })
 }
 
-impl Job for DigestContext<'_> {
-    fn run(&mut self, input: &[u8], output: &mut Vec<u8>) -> Result<bool, DeviceError> {
-        Self::run(self, input, output).map(|()| true)
-    }
-}
-
-impl Job for MacContext<'_> {
-    fn run(&mut self, input: &[u8], output: &mut Vec<u8>) -> Result<bool, DeviceError> {
-        Self::run(self, input, output).map(|()| true)
-    }
-}
-
 /// A cipher without authentication.
 struct CipherJob<'a> {
     context: CipherContext<'a>,
@@ -391,16 +379,15 @@ fn key<'a>(
         // libcrypto does not accept a seed as a raw key.
         Family::MlDsa(parameters) if !is_public => {
             let whole = ml_dsa::expanded(parameters, pair.private)?;
-            return Key::raw_private(library, names::ml_dsa(parameters), &whole);
+            return Key::raw(library, names::ml_dsa(parameters), &whole, false);
         }
         Family::MlDsa(parameters) => Some(names::ml_dsa(parameters)),
         Family::MlKem(parameters) => Some(names::ml_kem(parameters)),
         _ => None,
     };
-    match (raw, is_public) {
-        (None, true) => Key::public(library, pair.public),
-        (None, false) => Key::private(library, pair.private),
-        (Some(name), true) => Key::raw_public(library, name, pair.public),
-        (Some(name), false) => Key::raw_private(library, name, pair.private),
+    let bytes = if is_public { pair.public } else { pair.private };
+    match raw {
+        None => Key::in_der(library, bytes, is_public),
+        Some(name) => Key::raw(library, name, bytes, is_public),
     }
 }

@@ -15,8 +15,9 @@ pub(super) enum Engine {}
 
 #[cfg(engines)]
 mod available {
-    use super::super::{c_string, forget_errors, pin, raw, reasons};
+    use super::super::{c_string, forget_errors, pin, raw, reasons, text};
     use super::*;
+    use std::ffi::{c_int, c_void};
     use std::ptr::NonNull;
 
     impl Engine {
@@ -88,14 +89,7 @@ mod available {
 
         pub(in super::super) fn name(&self) -> String {
             // SAFETY: a live engine, which owns the string.
-            let name = unsafe { raw::ENGINE_get_name(self.0.as_ptr()) };
-            if name.is_null() {
-                return String::new();
-            }
-            // SAFETY: not null, NUL-terminated, valid for the engine's lifetime.
-            unsafe { CStr::from_ptr(name) }
-                .to_string_lossy()
-                .into_owned()
+            unsafe { text(raw::ENGINE_get_name(self.0.as_ptr())) }.unwrap_or_default()
         }
 
         pub(in super::super) const fn as_ptr(&self) -> *mut ssl::ENGINE {
@@ -140,50 +134,58 @@ mod available {
                 if !raw::ENGINE_get_pkey_meth(self.0.as_ptr(), kind).is_null() {
                     return Some((key, MethodPlace::Use));
                 }
-                let fresh = || NonNull::new(ssl::EVP_PKEY_new());
                 let adopted = match kind {
-                    ssl::EVP_PKEY_RSA => {
-                        let method = raw::ENGINE_get_RSA(self.0.as_ptr());
-                        let rsa = ssl::EVP_PKEY_get1_RSA(key.as_ptr());
-                        if method.is_null() || rsa.is_null() {
-                            ssl::RSA_free(rsa);
-                            return None;
-                        }
-                        let Some(fresh) = fresh() else {
-                            ssl::RSA_free(rsa);
-                            return None;
-                        };
-                        let done = raw::RSA_set_method(rsa, method) == 1
-                            && ssl::EVP_PKEY_set1_RSA(fresh.as_ptr(), rsa) == 1;
-                        ssl::RSA_free(rsa);
-                        (fresh, done)
-                    }
-                    ssl::EVP_PKEY_EC => {
-                        let method = raw::ENGINE_get_EC(self.0.as_ptr());
-                        let ec = ssl::EVP_PKEY_get1_EC_KEY(key.as_ptr());
-                        if method.is_null() || ec.is_null() {
-                            ssl::EC_KEY_free(ec);
-                            return None;
-                        }
-                        let Some(fresh) = fresh() else {
-                            ssl::EC_KEY_free(ec);
-                            return None;
-                        };
-                        let done = raw::EC_KEY_set_method(ec, method) == 1
-                            && ssl::EVP_PKEY_set1_EC_KEY(fresh.as_ptr(), ec) == 1;
-                        ssl::EC_KEY_free(ec);
-                        (fresh, done)
-                    }
+                    ssl::EVP_PKEY_RSA => with_method(
+                        ssl::EVP_PKEY_get1_RSA(key.as_ptr()),
+                        raw::ENGINE_get_RSA(self.0.as_ptr()),
+                        raw::RSA_set_method,
+                        ssl::EVP_PKEY_set1_RSA,
+                        ssl::RSA_free,
+                    )?,
+                    ssl::EVP_PKEY_EC => with_method(
+                        ssl::EVP_PKEY_get1_EC_KEY(key.as_ptr()),
+                        raw::ENGINE_get_EC(self.0.as_ptr()),
+                        raw::EC_KEY_set_method,
+                        ssl::EVP_PKEY_set1_EC_KEY,
+                        ssl::EC_KEY_free,
+                    )?,
                     _ => return None,
                 };
-                let (fresh, done) = adopted;
-                if !done {
-                    ssl::EVP_PKEY_free(fresh.as_ptr());
-                    return None;
-                }
                 ssl::EVP_PKEY_free(key.as_ptr());
-                Some((fresh, MethodPlace::Key))
+                Some((adopted, MethodPlace::Key))
             }
+        }
+    }
+
+    /// Makes a key of an RSA or EC key with the engine's method in it, and releases the latter.
+    /// `None`: one of them is null, or a call fails.
+    ///
+    /// # Safety
+    /// `inner` is null or a reference that is taken over, and `method` null or of its type.
+    unsafe fn with_method<K>(
+        inner: *mut K,
+        method: *const c_void,
+        set_method: unsafe extern "C" fn(*mut K, *const c_void) -> c_int,
+        set: unsafe extern "C" fn(*mut ssl::EVP_PKEY, *mut K) -> c_int,
+        free: unsafe extern "C" fn(*mut K),
+    ) -> Option<NonNull<ssl::EVP_PKEY>> {
+        // SAFETY: null is refused before it is used, except by `free` functions, which accept it;
+        // the new key takes a reference to `inner`.
+        unsafe {
+            let whole = if inner.is_null() || method.is_null() {
+                None
+            } else {
+                NonNull::new(ssl::EVP_PKEY_new())
+            };
+            let done = whole.is_some_and(|whole| {
+                set_method(inner, method) == 1 && set(whole.as_ptr(), inner) == 1
+            });
+            free(inner);
+            if done {
+                return whole;
+            }
+            ssl::EVP_PKEY_free(whole.map_or(std::ptr::null_mut(), NonNull::as_ptr));
+            None
         }
     }
 

@@ -7,7 +7,7 @@ use super::{
 use crate::DeviceError;
 use crate::device::overlong;
 use openssl_sys as ssl;
-use std::ffi::{c_char, c_long};
+use std::ffi::c_long;
 use std::marker::PhantomData;
 use std::ptr::{self, NonNull};
 
@@ -41,27 +41,17 @@ pub(in super::super) enum RsaPadding {
 }
 
 impl<'a> Key<'a> {
-    /// Imports a private key in PKCS#8 DER.
-    pub(in super::super) fn private(library: &'a Library, der: &[u8]) -> Result<Self, DeviceError> {
-        Self::read(library, der, raw::d2i_AutoPrivateKey_ex)
-    }
-
-    /// Imports a public key as SubjectPublicKeyInfo in DER.
-    pub(in super::super) fn public(library: &'a Library, der: &[u8]) -> Result<Self, DeviceError> {
-        Self::read(library, der, raw::d2i_PUBKEY_ex)
-    }
-
-    fn read(
+    /// Imports a public key as SubjectPublicKeyInfo in DER, or a private one in PKCS#8 DER.
+    pub(in super::super) fn in_der(
         library: &'a Library,
         der: &[u8],
-        read: unsafe extern "C" fn(
-            *mut *mut ssl::EVP_PKEY,
-            *mut *const u8,
-            c_long,
-            *mut ssl::OSSL_LIB_CTX,
-            *const c_char,
-        ) -> *mut ssl::EVP_PKEY,
+        is_public: bool,
     ) -> Result<Self, DeviceError> {
+        let read = if is_public {
+            raw::d2i_PUBKEY_ex
+        } else {
+            raw::d2i_AutoPrivateKey_ex
+        };
         let (mut bytes, length) = (der.as_ptr(), c_long::from(c_length(der.len())?));
         // SAFETY: pointer and length describe `der`; the result is a new key or null.
         let key = unsafe {
@@ -76,36 +66,18 @@ impl<'a> Key<'a> {
         Self::new(library, key)
     }
 
-    /// Imports a raw private key of the type that libcrypto calls `name`.
-    pub(in super::super) fn raw_private(
+    /// Imports a raw key of the type that libcrypto calls `name`.
+    pub(in super::super) fn raw(
         library: &'a Library,
         name: &str,
         bytes: &[u8],
+        is_public: bool,
     ) -> Result<Self, DeviceError> {
-        Self::raw(library, name, bytes, ssl::EVP_PKEY_new_raw_private_key_ex)
-    }
-
-    /// Imports a raw public key of the type that libcrypto calls `name`.
-    pub(in super::super) fn raw_public(
-        library: &'a Library,
-        name: &str,
-        bytes: &[u8],
-    ) -> Result<Self, DeviceError> {
-        Self::raw(library, name, bytes, ssl::EVP_PKEY_new_raw_public_key_ex)
-    }
-
-    fn raw(
-        library: &'a Library,
-        name: &str,
-        bytes: &[u8],
-        make: unsafe extern "C" fn(
-            *mut ssl::OSSL_LIB_CTX,
-            *const c_char,
-            *const c_char,
-            *const u8,
-            usize,
-        ) -> *mut ssl::EVP_PKEY,
-    ) -> Result<Self, DeviceError> {
+        let make = if is_public {
+            ssl::EVP_PKEY_new_raw_public_key_ex
+        } else {
+            ssl::EVP_PKEY_new_raw_private_key_ex
+        };
         let (context, name) = (library.context(), c_string(name)?);
         // SAFETY: pointer and length describe `bytes`; the result is a new key or null.
         let key = unsafe {

@@ -1,7 +1,7 @@
 //! A loaded provider or engine.
 
 use super::engine::Engine;
-use super::{c_string, forget_errors, pin, raw, reasons};
+use super::{c_string, forget_errors, pin, raw, reasons, text};
 use crate::DeviceError;
 use openssl_sys as ssl;
 use std::ffi::{CStr, c_char};
@@ -138,15 +138,8 @@ impl Library {
             ];
             raw::OSSL_PROVIDER_get_params(provider.as_ptr(), parameters.as_mut_ptr());
         }
-        if value.is_null() {
-            return None;
-        }
-        // SAFETY: a NUL-terminated string, valid for the provider's lifetime.
-        Some(
-            unsafe { CStr::from_ptr(value) }
-                .to_string_lossy()
-                .into_owned(),
-        )
+        // SAFETY: null, or a NUL-terminated string that is valid for the provider's lifetime.
+        unsafe { text(value) }
     }
 }
 
@@ -167,7 +160,5 @@ impl Drop for Library {
 /// Returns libcrypto's version text.
 pub(in super::super) fn version() -> String {
     // SAFETY: the result is a static string.
-    unsafe { CStr::from_ptr(ssl::OpenSSL_version(ssl::OPENSSL_VERSION)) }
-        .to_string_lossy()
-        .into_owned()
+    unsafe { text(ssl::OpenSSL_version(ssl::OPENSSL_VERSION)) }.unwrap_or_default()
 }

@@ -1,7 +1,7 @@
 //! Hashes and MACs: each has one context, reused for every message.
 
 use super::{Library, append, c_length, c_string, check, failed, not_offered, raw};
-use crate::DeviceError;
+use crate::{DeviceError, Job};
 use openssl_sys as ssl;
 use std::ffi::{c_char, c_int};
 use std::marker::PhantomData;
@@ -56,14 +56,11 @@ impl<'a> DigestContext<'a> {
             }
         }
     }
+}
 
-    /// Hashes a message into `output`.
+impl Job for DigestContext<'_> {
     #[inline]
-    pub(in super::super) fn run(
-        &mut self,
-        message: &[u8],
-        output: &mut Vec<u8>,
-    ) -> Result<(), DeviceError> {
+    fn run(&mut self, message: &[u8], output: &mut Vec<u8>) -> Result<bool, DeviceError> {
         output.clear();
         let context = self.context.as_ptr();
         // SAFETY: a live context with a digest; there is room for the longest digest
@@ -78,7 +75,7 @@ impl<'a> DigestContext<'a> {
                 c_int::from(done)
             })
         };
-        check(done?, "the hash")
+        check(done?, "the hash").map(|()| true)
     }
 }
 
@@ -252,14 +249,11 @@ impl<'a> MacContext<'a> {
             Err(not_offered(library, &what))
         }
     }
+}
 
-    /// Computes the MAC of a message.
+impl Job for MacContext<'_> {
     #[inline]
-    pub(in super::super) fn run(
-        &mut self,
-        message: &[u8],
-        output: &mut Vec<u8>,
-    ) -> Result<(), DeviceError> {
+    fn run(&mut self, message: &[u8], output: &mut Vec<u8>) -> Result<bool, DeviceError> {
         output.clear();
         let (data, size) = (message.as_ptr(), message.len());
         // SAFETY: live contexts with keys; there is room for the longest MAC (EVP_MAX_MD_SIZE).
@@ -297,7 +291,7 @@ impl<'a> MacContext<'a> {
                 c_int::from(done)
             })
         };
-        check(done?, "the MAC")
+        check(done?, "the MAC").map(|()| true)
     }
 }
 
