@@ -139,7 +139,7 @@ pub enum Transport {
 }
 
 /// One column.
-#[derive(Debug, Clone)]
+#[derive(Debug, Clone, Default)]
 pub struct Column {
     /// Its heading.
     pub name: String,
@@ -211,6 +211,31 @@ pub struct Cell<'a> {
 }
 
 impl Table {
+    /// A table about which nothing is stated, without columns and rows.
+    pub(crate) fn bare(id: String, place: Place) -> Self {
+        Self {
+            id,
+            title: String::new(),
+            place,
+            beside: Beside::default(),
+            unit: None,
+            layer: None,
+            transport: None,
+            link_bps: None,
+            mtu: None,
+            encapsulation: None,
+            software_sender: false,
+            is_result: false,
+            axis: Axis::Names,
+            columns: Vec::new(),
+            rows: Vec::new(),
+            baseline: None,
+            repeats: None,
+            accelerates: None,
+            significant: None,
+        }
+    }
+
     /// Returns every cell that has a figure, row by row.
     pub fn cells(&self) -> impl Iterator<Item = Cell<'_>> {
         self.rows.iter().flat_map(|row| self.cells_of(row))
@@ -296,6 +321,17 @@ impl<'a> Cell<'a> {
         let unit = self.unit()?;
         let is_rate = matches!(unit.quantity, Quantity::BitRate | Quantity::FrameRate);
         is_rate.then(|| self.rounded().scaled(unit.scale))
+    }
+
+    /// Returns the frame rate in frames per second: its own, or the one that follows from a bit
+    /// rate.
+    #[must_use]
+    pub fn frame_rate(&self) -> Option<Interval> {
+        let rate = self.rate()?;
+        match self.unit()?.quantity {
+            Quantity::FrameRate => Some(rate),
+            _ => Some(rate.scaled(1.0 / (8.0 * self.lengths()?.counted))),
+        }
     }
 
     /// Returns the bit rate in bits per second.

@@ -67,10 +67,7 @@ fn exponent(text: &str) -> (i32, &str) {
         Some((rest[..length].parse().ok()?, length))
     };
     if let Some(rest) = text.strip_prefix(['e', 'E']) {
-        return match signed(rest) {
-            Some((exponent, length)) => (exponent, &rest[length..]),
-            None => (0, text),
-        };
+        return signed(rest).map_or((0, text), |(found, length)| (found, &rest[length..]));
     }
     let power = text.trim_start();
     let power = power
@@ -80,10 +77,7 @@ fn exponent(text: &str) -> (i32, &str) {
         return (0, text);
     };
     if let Some(rest) = power.strip_prefix('^') {
-        return match signed(rest) {
-            Some((exponent, length)) => (exponent, &rest[length..]),
-            None => (0, text),
-        };
+        return signed(rest).map_or((0, text), |(found, length)| (found, &rest[length..]));
     }
     let mut exponent = 0;
     let mut rest = power;

@@ -57,19 +57,23 @@ pub(super) fn is_missing(text: &str) -> bool {
 
 /// A name without markup: of a row or column.
 pub(super) fn name(text: &str) -> Clean {
-    let (text, mut marks) = elements(&entities(text));
-    let text = symbols(&emphasis(&links(&text)));
-    let text = brackets(&text, false, &mut marks);
-    let text = spaces(&text);
-    Clean { text, marks }
+    clean(text, false)
 }
 
 /// The text of a cell without markup and footnotes.
 pub(super) fn cell(text: &str) -> Clean {
+    clean(text, true)
+}
+
+fn clean(text: &str, is_cell: bool) -> Clean {
     let (text, mut marks) = elements(&entities(text));
     let text = symbols(&emphasis(&links(&text)));
-    let text = brackets(&text, true, &mut marks);
-    let text = spaces(&notes(&text, &mut marks));
+    let mut text = brackets(&text, is_cell, &mut marks);
+    // Names keep their stars and superscripts.
+    if is_cell {
+        text = notes(&text, &mut marks);
+    }
+    let text = spaces(&text);
     Clean { text, marks }
 }
 

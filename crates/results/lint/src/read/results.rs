@@ -2,7 +2,6 @@
 
 mod statistics;
 
-use crate::beside::Beside;
 use crate::document::{Axis, Column, Document, Remark, Row, Table};
 use crate::figure::Figure;
 use crate::source::Source;
@@ -84,10 +83,9 @@ pub(super) fn read(source: &Source) -> Document {
 fn table(source: &Source, id: &str, path: String) -> Table {
     let columns = RATES.map(|(name, layer)| Column {
         name: name.to_owned(),
-        size: None,
-        mix: None,
         unit: Unit::parse(if layer.is_some() { "bit/s" } else { "frames/s" }),
         layer,
+        ..Column::default()
     });
     Table {
         axis: Axis::Rates,
@@ -99,25 +97,8 @@ fn table(source: &Source, id: &str, path: String) -> Table {
 /// A table of a result, without columns and rows.
 fn bare_table(source: &Source, id: &str, path: String) -> Table {
     Table {
-        id: id.to_owned(),
-        title: String::new(),
-        place: source.path(path),
-        beside: Beside::default(),
-        unit: None,
-        layer: None,
-        transport: None,
-        link_bps: None,
-        mtu: None,
-        encapsulation: None,
-        software_sender: false,
         is_result: true,
-        axis: Axis::Names,
-        columns: Vec::new(),
-        rows: Vec::new(),
-        baseline: None,
-        repeats: None,
-        accelerates: None,
-        significant: None,
+        ..Table::bare(id.to_owned(), source.path(path))
     }
 }
 

@@ -41,10 +41,9 @@ pub(super) fn read(keys: &Keys<'_>, otherwise_id: &str) -> Table {
     // Claims and findings need a name, so a table without any of the three gets its number.
     let id = keys.text("id").or_else(|| system.clone());
     let id = id.or_else(|| title.clone());
+    let id = id.unwrap_or_else(|| otherwise_id.to_owned());
     Table {
-        id: id.unwrap_or_else(|| otherwise_id.to_owned()),
         title: system.or(title).unwrap_or_default(),
-        place: keys.place().clone(),
         beside: beside::read(keys),
         unit: keys.optional("unit").and_then(unit),
         // `unstated` is a legal value and yields no layer, so the result is flattened.
@@ -56,20 +55,15 @@ pub(super) fn read(keys: &Keys<'_>, otherwise_id: &str) -> Table {
             .optional("transport")
             .and_then(|it| one_of(it, &TRANSPORTS)),
         link_bps: keys.optional("link").and_then(link),
-        mtu: None,
         encapsulation: keys.optional("encapsulation").and_then(encapsulation),
         software_sender: keys
             .optional("sender")
             .and_then(|it| one_of(it, &SENDERS))
             .unwrap_or(false),
-        is_result: false,
-        axis: Axis::Names,
-        columns: Vec::new(),
-        rows: Vec::new(),
         baseline: keys.optional("baseline").and_then(reference),
         repeats: keys.optional("repeats").and_then(reference),
         accelerates: keys.optional("accelerates").and_then(reference),
-        significant: None,
+        ..Table::bare(id, keys.place().clone())
     }
 }
 
@@ -130,10 +124,8 @@ pub(super) fn column(
     let found = document.mixes.iter().find(|mix| mix.name == name).cloned();
     let mut column = Column {
         name: name.to_owned(),
-        size: None,
-        mix: None,
         unit,
-        layer: None,
+        ..Column::default()
     };
     match axis {
         Axis::Frame | Axis::Mtu | Axis::Bytes => {

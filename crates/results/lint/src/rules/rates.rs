@@ -22,7 +22,7 @@ pub(super) fn layers(table: &Table) -> Vec<Finding> {
         let Some(first) = cells.iter().find(is_frame_rate).or(cells.first()) else {
             continue;
         };
-        let Some(frames) = frames(first) else {
+        let Some(frames) = first.frame_rate() else {
             continue;
         };
         for cell in cells.iter().filter(|cell| !std::ptr::eq(*cell, first)) {
@@ -63,15 +63,6 @@ pub(super) fn layers(table: &Table) -> Vec<Finding> {
         }
     }
     findings
-}
-
-/// Returns the frame rate of a cell, if it is one or follows from it.
-fn frames(cell: &Cell<'_>) -> Option<crate::Interval> {
-    let rate = cell.rate()?;
-    match cell.unit()?.quantity {
-        Quantity::FrameRate => Some(rate),
-        _ => Some(rate.scaled(1.0 / (8.0 * cell.lengths()?.counted))),
-    }
 }
 
 /// Rates above the capacity of the link.

@@ -29,12 +29,7 @@ pub(super) struct Frames<'a> {
 }
 
 pub(super) fn frames(cell: Cell<'_>) -> Option<Frames<'_>> {
-    let rate = match cell.unit()?.quantity {
-        Quantity::FrameRate => cell.rate()?,
-        _ => cell
-            .bit_rate()?
-            .scaled(1.0 / (8.0 * cell.lengths()?.counted)),
-    };
+    let rate = cell.frame_rate()?;
     Some(Frames { cell, rate })
 }
 
@@ -92,11 +87,8 @@ fn counted(cell: &Cell<'_>) -> f64 {
 
 /// The ratio of the highest to the lowest rate that the rounding allows.
 fn spread(run: &[Frames<'_>]) -> f64 {
-    let high = run.iter().map(|it| it.rate.high).fold(0.0, f64::max);
-    let low = run
-        .iter()
-        .map(|it| it.rate.low)
-        .fold(f64::INFINITY, f64::min);
+    let (_, high) = ends(run.iter().map(|it| it.rate.high));
+    let (low, _) = ends(run.iter().map(|it| it.rate.low));
     high / low
 }
 

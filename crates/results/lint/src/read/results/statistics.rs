@@ -64,10 +64,8 @@ fn table(source: &Source, id: &str, keys: &Map<String, Value>, path: &str) -> Op
         let ending = UNITS.iter().find(|(ending, _)| key.ends_with(ending));
         table.columns.push(Column {
             name: key.clone(),
-            size: None,
-            mix: None,
             unit: ending.and_then(|(_, unit)| Unit::parse(unit)),
-            layer: None,
+            ..Column::default()
         });
         let place = source.path(format!("{path}.{key}"));
         cells.push(Some(Figure::computed(number, place)));
