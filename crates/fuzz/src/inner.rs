@@ -3,6 +3,7 @@
 use crate::packets;
 use arbitrary::{Result, Unstructured};
 use std::net::IpAddr;
+use std::ops::Range;
 use wire::checksum;
 use wire::ecn::{DscpModel, decapsulate, outer_tos, tos};
 use wire::headers::IpView;
@@ -16,6 +17,15 @@ fn packet(u: &mut Unstructured<'_>) -> Result<Option<(Vec<u8>, IpView)>> {
     };
     packet.truncate(view.total_bytes);
     Ok(Some((packet, view)))
+}
+
+/// The places of source and target address.
+fn addresses(view: &IpView) -> (Range<usize>, Range<usize>) {
+    if view.version == 4 {
+        (12..16, 16..20)
+    } else {
+        (8..24, 24..40)
+    }
 }
 
 /// Only the field and the IPv4 checksum change, and a valid checksum remains valid.
@@ -97,11 +107,7 @@ pub(crate) fn icmp(data: &[u8]) {
     let answer = IpView::parse(message).expect("a whole packet");
     assert_eq!((answer.version, answer.total_bytes), (view.version, length));
     assert!(answer.header_checksum_is_valid(message));
-    let (source, target) = if view.version == 4 {
-        (12..16, 16..20)
-    } else {
-        (8..24, 24..40)
-    };
+    let (source, target) = addresses(&view);
     assert_eq!(message[target], packet[source]);
     // 548 bytes fit the 576 of an error over IPv4 (RFC 1812 §4.3.2.3); over IPv6 there is room for
     // more.
@@ -128,11 +134,7 @@ pub(crate) fn flow(data: &[u8]) {
         return;
     };
     let mut back = packet.clone();
-    let (source, target) = if view.version == 4 {
-        (12..16, 16..20)
-    } else {
-        (8..24, 24..40)
-    };
+    let (source, target) = addresses(&view);
     back[source.clone()].copy_from_slice(&packet[target.clone()]);
     back[target].copy_from_slice(&packet[source]);
     let at = view.header_bytes;
