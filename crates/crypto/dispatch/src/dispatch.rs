@@ -4,6 +4,7 @@ use std::fmt;
 use std::sync::Arc;
 
 use engine::{EngineError, PassedOver, Transform};
+use serde::Serialize;
 use wire::Suite;
 use wire::overhead::esp_bytes;
 
@@ -48,7 +49,7 @@ pub struct Replaced {
 }
 
 /// An engine, and the length of inner packets from which on it is the fastest.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct Turn {
     /// Length of inner packets, in bytes.
     pub from_inner_bytes: usize,

@@ -73,6 +73,7 @@ impl Axis {
 
     /// Tick marks: powers of two, at most a dozen.
     fn ticks(&self) -> impl Iterator<Item = f64> {
+        // A long axis has fewer ticks, else their labels would touch.
         let step = ((self.max - self.min) / 12.0).ceil().max(1.0) as usize;
         (self.min as i32..=self.max as i32)
             .step_by(step)
@@ -102,6 +103,7 @@ impl Chart {
         let line = |points: &[(f64, f64)]| {
             let points = points
                 .iter()
+                // A tenth of a pixel is enough, and keeps the page small.
                 .map(|(a, b)| format!("{:.1},{:.1}", x(*a), y(*b)));
             points.collect::<Vec<_>>().join(" ")
         };

@@ -63,6 +63,7 @@ pub(crate) fn on_each<T: Send>(
         // The thread pins itself, so that it allocates its memory on that core's node.
         let stays = only
             .set(core)
+            // 0 is the calling thread, not the process.
             .and_then(|()| sched_setaffinity(Pid::from_raw(0), &only));
         stays.map_err(|error| SpeedError::Pin { core, error })?;
         work(working)
@@ -78,6 +79,7 @@ pub(crate) fn on_each<T: Send>(
             // With its message; the scope alone would report only that some thread panicked.
             Err(panic) => std::panic::resume_unwind(panic),
         };
+        // All are started by now: `collect` above has run the iterator.
         threads.into_iter().map(join).collect()
     })
 }

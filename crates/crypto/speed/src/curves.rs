@@ -3,7 +3,7 @@
 use crate::chart::{Chart, Series};
 use crate::insecure::{self, engine_name, suite_name};
 use crate::table::Table;
-use dispatch::{Curve, Direction, Dispatch, EngineCurves, Load};
+use dispatch::{Curve, Direction, Dispatch, EngineCurves, Load, Turn};
 use serde::Serialize;
 use units::human;
 use wire::Suite;
@@ -34,14 +34,9 @@ struct Turns {
     turns: Vec<Turn>,
 }
 
-#[derive(Serialize)]
-struct Turn {
-    from_inner_bytes: usize,
-    engine: String,
-}
-
 impl SuiteCurves {
     pub(crate) fn of(dispatch: &Dispatch) -> Self {
+        // Single packets have no batches.
         let batches = |direction| match direction {
             Direction::SealFrom => &BATCHES[..1],
             Direction::Seal | Direction::Open => &BATCHES,
@@ -49,14 +44,7 @@ impl SuiteCurves {
         let turns = |direction: Direction, batch: u64| Turns {
             direction,
             batch,
-            turns: dispatch
-                .turns(direction, batch)
-                .into_iter()
-                .map(|turn| Turn {
-                    from_inner_bytes: turn.from_inner_bytes,
-                    engine: turn.engine,
-                })
-                .collect(),
+            turns: dispatch.turns(direction, batch),
         };
         let (suite, engines) = (dispatch.suite(), dispatch.curves().to_vec());
         Self {
@@ -191,6 +179,7 @@ impl SuiteCurves {
         let crossovers = self
             .turns
             .iter()
+            // The last is the largest batch.
             .rev()
             .find(|turns| turns.direction == direction);
         let turns = crossovers.map_or(&[][..], |crossovers| &crossovers.turns);

@@ -51,6 +51,7 @@ impl Figure {
 
     /// The figure with the best and the median of its repeats.
     pub(crate) fn with_rates(self, rates_pps: &mut [f64]) -> Self {
+        // Sorted, so the best is the last.
         rates_pps.sort_by(f64::total_cmp);
         let best = rates_pps[rates_pps.len() - 1];
         let median = rates_pps[rates_pps.len() / 2];
@@ -96,6 +97,7 @@ pub(crate) fn tables(figures: &[Figure], batch: u16) -> Vec<String> {
             .map(|figure| figure.threads)
             .max()
             .unwrap_or(1);
+        // One core first: it is what others are compared with.
         for threads in if threads_max > 1 {
             vec![1, threads_max]
         } else {
@@ -156,6 +158,7 @@ fn table(
     value: impl Fn(&Figure) -> f64,
     with_spread: bool,
 ) -> String {
+    // Neighbours only: figures come in the order of engines, directions and sizes.
     let row = |a: &&Figure, b: &&Figure| a.engine == b.engine && a.direction == b.direction;
     let rows: Vec<_> = figures.chunk_by(row).collect();
     let sizes = rows.first().map_or(&[][..], |row| row);
@@ -196,6 +199,7 @@ pub(crate) fn chart(figures: &[Figure], direction: Direction) -> Chart {
     let series = alone.chunk_by(|a, b| a.engine == b.engine).map(|figures| {
         let point = |it: &&Figure| (f64::from(it.inner_bytes), it.rate_bps_best / 1e9);
         let mut points: Vec<_> = figures.iter().map(point).collect();
+        // Sizes may be asked for in any order; a line goes from left to right.
         points.sort_by(|a, b| a.0.total_cmp(&b.0));
         Series {
             name: engine_name(&figures[0].engine),

@@ -39,6 +39,7 @@ pub(crate) fn notes<'a>(measured: impl IntoIterator<Item = (Suite, &'a str)>) ->
             .insecure()
             .map(|why| format!("insecure: {suite}: {why}\n"));
         let of_engine = (engine == engine::NULL).then(|| format!("insecure: {NULL}\n"));
+        // The suite first: it is so on every engine.
         for note in of_suite.into_iter().chain(of_engine) {
             if !notes.contains(&note) {
                 notes.push(note);

@@ -146,6 +146,7 @@ fn engines(
     suite: Suite,
     mut see: impl FnMut(Event<'_>),
 ) -> Result<Vec<Selection>, EngineError> {
+    // A named engine that cannot be used is an error, not one less in the table.
     let CpuChoice::Auto = choice else {
         return Ok(vec![engine::select(choice, suite)?]);
     };
@@ -171,6 +172,7 @@ fn engines(
 
 /// Out of `/proc/cpuinfo`.
 fn cpu_name(cpuinfo: &str) -> String {
+    // The first core: others of one machine have the same name.
     let name = cpuinfo.lines().find_map(|line| {
         let (key, value) = line.split_once(':')?;
         (key.trim() == "model name").then(|| value.trim().to_owned())

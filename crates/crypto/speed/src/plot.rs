@@ -29,6 +29,7 @@ pub(crate) fn draw(chart: &Chart) -> String {
             // Rows are counted from the top, figures from the bottom.
             let row = place(1.0 - y_axis.share(y), rows);
             if let (Some(column), Some(row)) = (column, row) {
+                // Lines of several engines may meet in a cell, and one line may enter it twice.
                 let cell = &mut cells[row][column];
                 *cell = match *cell {
                     ' ' => letter,

@@ -61,6 +61,7 @@ fn one(
     cores: &[usize],
 ) -> Result<Figure, SpeedError> {
     let suite = engine.suite();
+    // The time of the figure is shared by its repeats.
     let slice = request.duration / REPEATS as u32;
     let batch = match direction {
         // It takes one packet per call.
@@ -76,6 +77,7 @@ fn one(
         let others_work = working.end();
         // A thread that finishes early keeps its core busy until the others finish.
         while rates.is_ok() && others_work() {
+            // Its result does not matter: the rates are taken already.
             let _ = round();
         }
         let (rounds_per_s, packets) = (rates?, workload.packets() as f64);

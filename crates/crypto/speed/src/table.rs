@@ -40,6 +40,7 @@ impl Table {
                 }
             };
             let cells: Vec<_> = row.iter().zip(&widths).enumerate().map(cell).collect();
+            // Without blanks at the end: pages and diffs show them.
             text.push_str(&format!("  {}\n", cells.join("  ").trim_end()));
         }
         text
