@@ -5,7 +5,7 @@
 
 use crate::encrypt_then_mac::{Cbc, EncryptThenMac, Mac};
 use crate::engine::Engine;
-use crate::{Aead, NONCE_BYTES, SequenceNumbers, TAG_BYTES, TagMismatch, Transform};
+use crate::{Aead, NONCE_BYTES, SequenceNumbers, TAG_BYTES, TagMismatch, Transform, verdict};
 use aws_lc_rs::aead::{
     AES_128_GCM, AES_256_GCM, Aad, CHACHA20_POLY1305, LessSafeKey, Nonce, UnboundKey,
 };
@@ -35,6 +35,7 @@ impl Engine for AwsLc {
             Suite::ChaCha20Poly1305 => &CHACHA20_POLY1305,
             Suite::EncryptThenMac(..) | Suite::Gost(_) => unreachable!("{suite} is not served"),
         };
+        // The type that counts nonces itself cannot take those of ESP, which are in the packets.
         let key = UnboundKey::new(algorithm, key)
             .expect("only the length can be wrong, and the caller has checked it");
         Box::new(Key {
@@ -91,6 +92,7 @@ impl Aead for Key {
         );
         let (ciphertext, tag) = dst.split_at_mut(src.len());
         let nonce = Nonce::assume_unique_for_key(*nonce);
+        // No nonce is used twice: the SA counts its packets.
         self.key
             .seal_out_of_place_scatter(nonce, Aad::from(aad), src, ciphertext, &[], tag)
             .expect("the lengths fit and no packet is near the 64 GiB that one nonce may seal");
@@ -123,12 +125,7 @@ impl Aead for Key {
                     .open_in_place_separate_tag(nonce, Aad::from(aad), tag, ciphertext)
                     .is_ok()
             });
-        if opened {
-            Ok(())
-        } else {
-            buf.fill(0);
-            Err(TagMismatch)
-        }
+        verdict(opened, buf)
     }
 }
 
@@ -186,6 +183,7 @@ impl Mac for HmacKey {
         for part in parts {
             context.update(part);
         }
+        // Truncated as each HMAC for ESP is (RFC 2404 §2, RFC 4868 §2.6).
         icv.copy_from_slice(&context.sign().as_ref()[..icv.len()]);
     }
 }

@@ -30,6 +30,7 @@ fn variants() -> Vec<(&'static str, Sum)> {
     let mut variants: Vec<(&'static str, Sum)> = Vec::new();
     #[cfg(target_arch = "x86_64")]
     {
+        // The masked load of single bytes needs `bw` too.
         if is_x86_feature_detected!("avx512f") && is_x86_feature_detected!("avx512bw") {
             // SAFETY: the CPU has the features that the function is compiled for.
             variants.push(("avx512", |bytes, start| unsafe {
@@ -81,6 +82,7 @@ mod x86 {
     /// 32 bytes per step; the portable variant handles the rest.
     #[target_feature(enable = "avx2")]
     pub(super) fn sum_avx2(bytes: &[u8], start: u64) -> u64 {
+        // Halves in wide sums, as in `sum_avx512`.
         let low_half = _mm256_set1_epi64x(0xffff_ffff);
         let mut low = _mm256_setzero_si256();
         let mut high = _mm256_setzero_si256();

@@ -24,6 +24,7 @@ pub(crate) trait Cbc: Send {
     /// a core idle; an implementation may process several chains in parallel.
     fn encrypt_all(&mut self, buffer: &mut [u8], places: &mut dyn Iterator<Item = Place>) {
         for Place { iv, text } in places {
+            // IV and text are borrowed apart: one is read while the other is changed.
             let (before, behind) = buffer.split_at_mut(text.start);
             self.encrypt(&before[iv..], &mut behind[..text.len()]);
         }
@@ -96,6 +97,7 @@ impl EncryptThenMac {
         let mut expected = [0; ICV_BYTES_MAX];
         let expected = &mut expected[..icv.len()];
         let high = sequence_high.to_be_bytes();
+        // Empty with short numbers: the packet then has all that is authenticated.
         let high = &high[..self.numbers.unsent_bytes()];
         self.mac.authenticate([sealed, high], expected);
         // In constant time: the number of equal bytes would help to forge an ICV byte by byte.

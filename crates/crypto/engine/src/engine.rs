@@ -48,6 +48,8 @@ pub(crate) trait Engine: Sync {
         keymat: &[u8],
         numbers: SequenceNumbers,
     ) -> Box<dyn Transform> {
+        // In the order in which IKE takes them from its key material: cipher key, then salt or HMAC
+        // key (RFC 7296 §2.17, RFC 4106 §8.1).
         let (key, rest) = keymat.split_at(suite.key_bytes());
         if let Suite::EncryptThenMac(cipher, hmac) = suite {
             return self.encrypt_then_mac(cipher, hmac, key, rest, numbers);

@@ -74,6 +74,7 @@ impl Engine for Gost {
             unreachable!("{suite} is not served")
         };
         let kernel = (self.kernel)().expect("`probe` has succeeded");
+        // Behind it is the salt of MGM, a second key for OMAC, or nothing.
         let (key, rest) = keymat
             .split_first_chunk()
             .expect("keying material begins with a key");

@@ -41,6 +41,17 @@ pub const NONCE_BYTES: usize = 12;
 #[error("the integrity check value does not match")]
 pub struct TagMismatch;
 
+/// The result of opening `buf`, which is zeroed unless it is authentic: a caller may forget the
+/// verdict.
+fn verdict(authentic: bool, buf: &mut [u8]) -> Result<(), TagMismatch> {
+    if authentic {
+        return Ok(());
+    }
+    // The whole buffer: an engine may have decrypted before it compared.
+    buf.fill(0);
+    Err(TagMismatch)
+}
+
 /// One AEAD key on one engine.
 pub trait Aead: Send {
     /// Returns the suite of the key.

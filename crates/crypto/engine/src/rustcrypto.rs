@@ -9,7 +9,7 @@
 
 use crate::encrypt_then_mac::{Cbc, EncryptThenMac, Mac, Place};
 use crate::engine::Engine;
-use crate::{Aead, NONCE_BYTES, SequenceNumbers, TAG_BYTES, TagMismatch, Transform};
+use crate::{Aead, NONCE_BYTES, SequenceNumbers, TAG_BYTES, TagMismatch, Transform, verdict};
 use aes::{Aes128, Aes256};
 use aes_gcm::aead::inout::InOutBuf;
 use aes_gcm::aead::{AeadInOut, consts};
@@ -107,6 +107,7 @@ where
         text: InOutBuf<'_, '_, u8>,
         tag: &mut [u8; TAG_BYTES],
     ) {
+        // In place and from elsewhere take one path: `InOutBuf` may be both.
         let made = self
             .aead
             .encrypt_inout_detached(nonce.into(), aad, text)
@@ -155,12 +156,7 @@ where
                     .decrypt_inout_detached(nonce.into(), aad, ciphertext.into(), tag)
                     .is_ok()
             });
-        if opened {
-            Ok(())
-        } else {
-            buf.fill(0);
-            Err(TagMismatch)
-        }
+        verdict(opened, buf)
     }
 }
 
@@ -262,6 +258,7 @@ impl<M: hmac::Mac + FixedOutputReset + Send> Mac for HmacKey<M> {
         for part in parts {
             hmac::Mac::update(&mut self.0, part);
         }
+        // Returns to the keyed state, so the key is hashed once per SA.
         let full = self.0.finalize_fixed_reset();
         icv.copy_from_slice(&full[..icv.len()]);
     }

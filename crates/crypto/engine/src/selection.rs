@@ -315,6 +315,7 @@ fn prove(engine: &'static dyn Engine, suite: Suite) -> Result<Selection, EngineE
 }
 
 fn not_served(name: &'static str, suite: Suite, engines: &[&'static dyn Engine]) -> EngineError {
+    // Of those that work here: others are no help.
     let having: Vec<_> = engines
         .iter()
         .filter(|engine| engine.serves(suite) && engine.probe().is_ok())

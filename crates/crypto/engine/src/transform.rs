@@ -245,6 +245,7 @@ pub(crate) fn one_by_one<'a>(
         // Splitting the rest of the buffer makes overlaps impossible: each byte is in one slice at
         // most.
         let gap = gap.expect("a packet lies behind the one before it");
+        // A reborrow would end with this call: the slices outlive it.
         let (_, behind) = std::mem::take(&mut rest).split_at_mut(gap);
         let (bytes, behind) = behind.split_at_mut(packet.bytes);
         rest = behind;

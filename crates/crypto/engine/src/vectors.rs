@@ -140,6 +140,7 @@ pub fn parse(text: &str) -> Result<Vec<Vector>, VectorError> {
             }
         } else if line.starts_with('#') {
         } else if let (true, Some((_, value))) = (line.starts_with(' '), fields.last_mut()) {
+            // An indented line continues the value above it.
             value.push_str(line.trim());
         } else if let Some((name, value)) = line.split_once('=') {
             fields.push((name.trim().to_owned(), value.trim().to_owned()));

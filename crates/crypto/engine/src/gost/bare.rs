@@ -70,6 +70,7 @@ impl<T: Texts> Transform for Bare<T> {
     }
 
     fn seal(&mut self, buffer: &mut [u8], packets: &[Packet]) -> Result<(), EngineFailed> {
+        // A wrong position is found here, before any packet is changed.
         one_by_one(buffer, packets).for_each(drop);
         self.0.seal(parts(T::SUITE, buffer, packets));
         Ok(())
@@ -140,6 +141,7 @@ impl Transform for CbcOmac {
         one_by_one(buffer, packets).for_each(drop);
         self.cbc
             .encrypt_all(messages(parts(Self::SUITE, buffer, packets)));
+        // Behind the cipher: the MAC covers the ciphertext.
         self.omac.mac_all(authenticated(buffer, packets));
         Ok(())
     }
@@ -152,6 +154,7 @@ impl Transform for CbcOmac {
     ) -> Result<(), EngineFailed> {
         assert_eq!(packets.len(), authentic.len(), "one verdict per packet");
         parts(Self::SUITE, buffer, packets).for_each(drop);
+        // The MAC first: what is not authentic is not decrypted.
         self.omac
             .verify_all(authenticated(buffer, packets), authentic);
         let answers = authentic.iter();

@@ -34,6 +34,7 @@ pub(super) fn seal<C: BlockCipher>(
     buffer: &mut [u8],
     packets: &[Packet],
 ) {
+    // Chunks, so that the ICVs fit an array on the stack.
     for packets in packets.chunks(TOGETHER) {
         let mut icvs = widen(suite, buffer, packets);
         mgm.seal_all(messages(suite, nonce, buffer, packets, &mut icvs));
@@ -56,6 +57,7 @@ pub(super) fn open<C: BlockCipher>(
         mgm.open_all(messages(suite, nonce, buffer, packets, &mut icvs), answers);
         narrow(suite, buffer, packets, &icvs);
         for ((packet, _), authentic) in one_by_one(buffer, packets).zip(answers) {
+            // MGM wipes no text here: to it the text was additional data.
             let end = packet.len() - suite.icv_bytes();
             if !*authentic {
                 packet[ESP_HEADER_BYTES + suite.iv_bytes()..end].fill(0);

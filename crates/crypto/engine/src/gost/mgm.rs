@@ -74,6 +74,7 @@ impl<C: BlockCipher> InMgm<C> {
     /// Derives the key of a leaf into the last place. Returns the place.
     fn derive(&mut self, leaf: Leaf) -> usize {
         let (key, branch) = self.tree.leaf(leaf);
+        // Rekeyed in its place, which keeps the scratch memory.
         let [.., last] = &mut self.leaves;
         last.1.rekey(C::new(&key, self.kernel));
         last.0 = Some(leaf);
@@ -118,6 +119,7 @@ impl<C: BlockCipher> InMgm<C> {
     fn run(buffer: &[u8], packets: &[Packet]) -> (Leaf, usize) {
         let leaf = |packet: &Packet| leaf_of(&buffer[packet.at..]);
         let first = leaf(&packets[0]);
+        // Only a run: packets of one key that others separate are opened apart, in order.
         let same = packets.iter().take_while(|packet| leaf(packet) == first);
         (first, same.count())
     }

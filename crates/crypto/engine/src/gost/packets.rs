@@ -24,6 +24,7 @@ impl<'a> Parts<'a> {
             "a packet of {} B has no text of {suite}",
             packet.len()
         );
+        // Lengths are checked above, so no split below can fail.
         let (prefix, rest) = packet.split_at_mut(prefix);
         let (text, icv) = rest.split_at_mut(text);
         Self {

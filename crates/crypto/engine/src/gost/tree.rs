@@ -31,6 +31,7 @@ impl Tree {
 
     /// Returns the key of a leaf, and its branch if that is not the cached one.
     pub(super) fn leaf(&self, leaf: Leaf) -> (Key, Option<Branch>) {
+        // Each number includes those above it: equal second numbers mean the same branch.
         let (first, second) = (leaf >> 32, leaf >> 16);
         let kept = self.branch.as_ref().map(|Branch(keys)| keys);
         // A leaf of the same branch, as 65,535 of 65,536 are: one derivation instead of three.
@@ -44,6 +45,7 @@ impl Tree {
             _ => derive(&self.root, b"level1", first),
         };
         let two = derive(&one, b"level2", second);
+        // Returned with the branch, not kept: the packet may be forged.
         let key = derive(&two, b"level3", leaf);
         (key, Some(Branch([(first, one), (second, two)])))
     }

@@ -2,7 +2,7 @@
 
 use super::ffi;
 use super::manager::{Keys, with_manager};
-use crate::{Aead, NONCE_BYTES, SequenceNumbers, TAG_BYTES, TagMismatch};
+use crate::{Aead, NONCE_BYTES, SequenceNumbers, TAG_BYTES, TagMismatch, verdict};
 use wire::{SALT_BYTES, Suite};
 
 /// Calls pass the whole nonce, so the salt is empty.
@@ -71,6 +71,7 @@ impl Aead for AeadKey {
     }
 
     fn seal(&mut self, nonce: &[u8; NONCE_BYTES], aad: &[u8], src: &[u8], dst: &mut [u8]) {
+        // The shim writes the tag directly behind the text.
         let room = src.len() + TAG_BYTES;
         assert_eq!(dst.len(), room, "room for the ciphertext and the tag");
         // SAFETY: `dst` has room, as asserted above; it is borrowed exclusively, so it overlaps
@@ -109,11 +110,6 @@ impl Aead for AeadKey {
                 }
             })
         });
-        if matches {
-            Ok(())
-        } else {
-            buf.fill(0);
-            Err(TagMismatch)
-        }
+        verdict(matches, buf)
     }
 }

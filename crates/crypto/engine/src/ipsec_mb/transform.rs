@@ -25,6 +25,7 @@ pub(super) struct Sa {
 impl Sa {
     pub(super) fn new(suite: Suite, keymat: &[u8], numbers: SequenceNumbers) -> Self {
         let (key, rest) = keymat.split_at(suite.key_bytes());
+        // A closure: an HMAC key is no salt.
         let salt = || -> [u8; SALT_BYTES] {
             rest.try_into()
                 .expect("an AEAD's keying material ends in its salt")

@@ -7,7 +7,7 @@ use wire::Suite;
 
 pub(super) struct Answer {
     name: String,
-    key: Vec<u8>,
+    pub(super) key: Vec<u8>,
     nonce: [u8; NONCE_BYTES],
     aad: Vec<u8>,
     plaintext: Vec<u8>,
@@ -28,10 +28,6 @@ impl Answer {
             plaintext: vector.bytes("plaintext")?,
             sealed: vector.bytes("sealed")?,
         }))
-    }
-
-    pub(super) fn key(&self) -> &[u8] {
-        &self.key
     }
 
     pub(super) fn check(&self, aead: &mut dyn Aead) -> Result<(), Failure> {

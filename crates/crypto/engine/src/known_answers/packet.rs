@@ -16,7 +16,7 @@ const GAP: [u8; 5] = [0xc3; 5];
 pub(super) struct Answer {
     name: String,
     suite: Suite,
-    keymat: Vec<u8>,
+    pub(super) keymat: Vec<u8>,
     /// Header and IV.
     prefix: Vec<u8>,
     sequence_high: u32,
@@ -69,6 +69,7 @@ impl Answer {
             return Ok(None);
         };
         let (key, nonce) = (vector.bytes("key")?, vector.bytes("nonce")?);
+        // The nonce of an AEAD in ESP is the salt, then the IV (RFC 4106 §4).
         let (salt, iv) = nonce.split_at(SALT_BYTES);
         Ok(Some(Self {
             name: vector.name().to_owned(),
@@ -86,6 +87,7 @@ impl Answer {
     fn of_cipher(suite: Suite, vector: &Vector) -> Result<Self, VectorError> {
         let mut keymat = vector.bytes("key")?;
         keymat.resize(suite.keymat_bytes(), 0x0b);
+        // Any header does: CBC does not depend on it, and the MAC of the packet is not compared.
         let header = b"\x00\x00\x10\x01\x00\x00\x00\x01";
         Ok(Self {
             name: vector.name().to_owned(),
@@ -126,10 +128,6 @@ impl Answer {
         })
     }
 
-    pub(super) fn keymat(&self) -> &[u8] {
-        &self.keymat
-    }
-
     pub(super) fn check(&self, transform: &mut dyn Transform) -> Result<(), Failure> {
         let packet = self.seals_from(transform)?;
         self.seals_batches(transform, &packet)?;
@@ -163,6 +161,7 @@ impl Answer {
 
     fn seals_batches(&self, transform: &mut dyn Transform, packet: &[u8]) -> Result<(), Failure> {
         for count in [1, BATCH] {
+            // Some engines seal a single packet on another path than a batch.
             let (mut buffer, places) = self.batch(&self.unsealed(&self.text), count);
             transform
                 .seal(&mut buffer, &places)
