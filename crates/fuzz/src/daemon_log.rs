@@ -31,6 +31,7 @@ pub(crate) fn body(data: &[u8]) {
     while let Ok(line) = line(&mut input) {
         log.read_line(&line);
         lines += 1;
+        // An empty input gives the first choice, and never an error.
         if input.is_empty() {
             break;
         }

@@ -24,10 +24,12 @@ pub fn tables(name: &str, keys: &'static [Key]) {
         fs::write(&path, declared).expect("the document is writable");
         return;
     }
+    // The first row that differs says more than two whole documents.
     let mut rows = text.lines().zip(declared.lines());
     if let Some((row, declared)) = rows.find(|(row, declared)| row != declared) {
         panic!("docs/{name} has\n{row}\ninstead of\n{declared}\n(UPDATE_GOLDEN=1 rewrites it)");
     }
+    // One may be longer, or end in another way.
     assert_eq!(text, declared);
 }
 
@@ -80,6 +82,7 @@ impl Schema {
     pub fn accepts_examples(&self, name: &str, first: &str) -> usize {
         let text = fs::read_to_string(document(name)).expect("the document is readable");
         let blocks = text.split("```yaml\n").skip(1);
+        // A block ends at the next fence.
         let blocks = blocks.filter_map(|rest| rest.split("```").next());
         let blocks: Vec<_> = blocks.filter(|block| block.starts_with(first)).collect();
         for block in &blocks {

@@ -123,6 +123,7 @@ fn print_as(value: f64, units: &[(f64, &str)], digits: fn(f64) -> String) -> Str
     for (scale, name) in units {
         let number = digits(value / scale);
         if number
+            // The size decides about the unit, not the sign.
             .trim_start_matches('-')
             // The printed text decides, not the value: 999.96 rounds to 1000, which is 1 of the
             // next unit.

@@ -82,6 +82,7 @@ impl Quantity {
         let meant = self
             .aliases
             .iter()
+            // In lower case: people write `GBPS` and `Gbps`.
             .find(|(alias, _)| *alias == unit.to_lowercase());
         // `GB/s` is not a misspelling of `Gbit/s`: it is eight times as much.
         let in_bytes = self.noun == "bit rate" && unit.contains('B');

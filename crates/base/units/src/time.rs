@@ -63,6 +63,7 @@ pub fn parse(text: &str) -> Result<Duration, ParseError> {
 pub fn print(duration: Duration) -> String {
     let (seconds, nanos) = (duration.as_secs(), u64::from(duration.subsec_nanos()));
     match (seconds, nanos) {
+        // By the units it would be `0 ns`.
         (0, 0) => "0 s".to_owned(),
         (0, _) => DURATION.print(nanos),
         // Whole hours and minutes read back as the same duration; a fraction of one need not be

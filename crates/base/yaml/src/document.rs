@@ -77,6 +77,7 @@ fn too_long(file: &str, bytes_max: usize) -> Mistake {
 }
 
 fn parse_with(file: &str, text: &str, secret: bool) -> Result<Document, Mistakes> {
+    // Before the parser sees it, which has no limit.
     if text.len() > FILE_BYTES_MAX {
         return Err(too_long(file, FILE_BYTES_MAX).into());
     }
@@ -89,6 +90,7 @@ fn parse_with(file: &str, text: &str, secret: bool) -> Result<Document, Mistakes
         &mut sink,
     );
     match tree {
+        // Mistakes of the tree are kept: `decode` reports them with its results.
         Some(tree) => Ok(Document {
             source,
             tree,

@@ -51,6 +51,7 @@ fn distance(a: &[char], b: &[char]) -> usize {
         for j in 1..=b.len() {
             let replaced = last[j - 1] + usize::from(a[i - 1] != b[j - 1]);
             row[j] = replaced.min(last[j] + 1).min(row[j - 1] + 1);
+            // A swap is one mistake, though two letters differ.
             if i > 1 && j > 1 && a[i - 1] == b[j - 2] && a[i - 2] == b[j - 1] {
                 row[j] = row[j].min(before_last[j - 2] + 1);
             }

@@ -50,12 +50,14 @@ impl Prefix {
     /// Whether it contains an address.
     #[must_use]
     pub fn contains(self, address: IpAddr) -> bool {
-        self.address.is_ipv4() == address.is_ipv4() && masked(address, self.length) == self.address
+        // An address of the other family stays different.
+        masked(address, self.length) == self.address
     }
 
     /// Whether it overlaps another prefix.
     #[must_use]
     pub fn overlaps(self, other: Self) -> bool {
+        // Prefixes are nested or disjoint, so one of two that overlap contains the other.
         self.contains(other.address) || other.contains(self.address)
     }
 

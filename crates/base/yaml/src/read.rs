@@ -58,6 +58,7 @@ fn integer<T>(min: u64, max: u64) -> impl FnOnce(Node<'_>) -> Result<T, Reported
 where
     T: Copy + std::fmt::Display + PartialOrd + TryFrom<u64>,
 {
+    // A declared bound beyond the type is a mistake of this program.
     let bound = |bound| {
         T::try_from(bound)
             .ok()
@@ -101,6 +102,7 @@ impl<T: FromNode> FromNode for Vec<T> {
 /// # Panics
 /// When a key without a default is required.
 pub fn defaults<T>(keys: &'static [Key], read: impl FnOnce(&Map<'_>) -> Result<T, Reported>) -> T {
+    // An empty map, so each key has its default.
     parse("default", "{}")
         .and_then(|map| map.decode(|root| root.keys(keys, read)))
         .unwrap_or_else(|mistakes| panic!("{mistakes}"))
@@ -153,6 +155,7 @@ impl Map<'_> {
                 let default = parse("default", text).expect("a declared default is a value");
                 read(Node::root(&default))
             }
+            // A key that depends on others is read by `find` unless it is required.
             (None, _) => self.required(name).and_then(read),
         }
     }

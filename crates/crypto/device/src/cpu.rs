@@ -115,6 +115,7 @@ impl Thread<'_> {
             .openssl
             .get_or_init(|| openssl::open(None, None, None));
         let session = opened.as_ref().map_err(Clone::clone)?.session()?;
+        // Stored only now: after an error the next job tries again.
         Ok(&**self.openssl.get_or_init(|| session))
     }
 }
@@ -195,6 +196,7 @@ fn in_place<'a>(
     mut run: impl FnMut(&mut [u8]) -> bool + 'a,
 ) -> Box<dyn Job + 'a> {
     function(move |input, output| {
+        // Also when the text is refused: no earlier result stays behind.
         output.clear();
         if !input.len().is_multiple_of(block_bytes) {
             return Ok(false);

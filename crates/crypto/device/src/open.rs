@@ -33,6 +33,7 @@ pub fn open(spec: &DeviceKind) -> Result<Box<dyn Device>, DeviceError> {
                 "a token of SoftHSM2 must be created before it is opened".to_owned(),
             ));
         }
+        // With the fastest kernel: the model cannot be faster than what computes.
         DeviceKind::Model(model) => Box::new(Modelled::open(model, Box::new(cpu::open(None)?))?),
     })
 }

@@ -75,6 +75,7 @@ fn cpu_identity(cpuinfo: &str) -> String {
     ];
     let mut name = "CPU";
     let mut hash = FNV_OFFSET;
+    // An empty line ends the first CPU.
     for line in cpuinfo.lines().take_while(|line| !line.trim().is_empty()) {
         let (key, value) = line.split_once(':').unwrap_or((line, ""));
         let key = key.trim();

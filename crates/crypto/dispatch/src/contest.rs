@@ -94,6 +94,7 @@ fn grid(suite: Suite, direction: Direction) -> impl Iterator<Item = (Direction, 
 /// Lengths of inner packets, in steps of about a tenth.
 fn sizes() -> impl Iterator<Item = usize> {
     std::iter::successors(Some(INNER_BYTES_MIN), |bytes| {
+        // ESP pads to 4 bytes: a smaller step would give the same packet.
         Some(bytes + (bytes / 10).max(4))
     })
     .take_while(|&bytes| bytes <= INNER_BYTES_MAX)

@@ -242,6 +242,7 @@ fn least_squares(points: &[Point], terms: &[usize]) -> Option<[f64; TERMS]> {
             for (j, value) in equation.iter_mut().enumerate().take(unknowns) {
                 *value += row(i) * row(j);
             }
+            // The right side is the measured time divided by itself, which is 1.
             equation[TERMS] += row(i);
         }
     }
@@ -280,6 +281,7 @@ fn eliminate(system: &mut [[f64; TERMS + 1]; TERMS], unknowns: usize) -> Option<
             return None;
         }
         system.swap(column, pivot);
+        // A copy, since the loop changes rows of the same array.
         let pivot_row = system[column];
         for (row, values) in system.iter_mut().enumerate().take(unknowns) {
             if row == column {

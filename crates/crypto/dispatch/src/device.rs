@@ -141,11 +141,13 @@ impl Device {
 
     /// Submits packets. Returns the time at which the last is back.
     fn schedule(&self, state: &mut Occupation, now: Ps, packets: impl Iterator<Item = u64>) -> Ps {
+        // Packets that are back by now have left the queue.
         while state.back.front().is_some_and(|&back| back <= now) {
             state.back.pop_front();
         }
         let mut done = now;
         for bytes in packets {
+            // A full queue takes a packet when its first one is back.
             let room = if state.back.len() < self.queue {
                 now
             } else {

@@ -65,6 +65,7 @@ impl Workload {
             prefix[..4].copy_from_slice(&0xc1bu32.to_be_bytes());
             let sequence = sequence.to_be_bytes();
             prefix[4..8].copy_from_slice(&sequence[4..]);
+            // IVs have 0 to 16 bytes: the number is cut, or followed by the bytes of the buffer.
             for (byte, value) in prefix[8..].iter_mut().zip(sequence) {
                 *byte = value;
             }
@@ -114,6 +115,7 @@ impl Workload {
     }
 
     pub(crate) fn seal(&mut self, transform: &mut dyn Transform) -> Result<Duration, EngineFailed> {
+        // One reading of the clock per round: it takes as long as a part of a short packet.
         let start = Instant::now();
         for batch in self.packets.chunks(self.batch) {
             transform.seal(&mut self.buffer, batch)?;

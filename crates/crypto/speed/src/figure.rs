@@ -140,6 +140,7 @@ pub(crate) fn tables(figures: &[Figure], batch: u16) -> Vec<String> {
                 figures
                     .iter()
                     .find(same)
+                    // Printed as missing.
                     .map_or(f64::NAN, |it| it.rate_bps_best)
             };
             let suite = suite_name(figures[0].suite);

@@ -133,6 +133,7 @@ impl Measured {
         rates
             .into_iter()
             .chain(curves)
+            // An empty part would add an empty line.
             .chain((!notes.is_empty()).then_some(notes))
             .collect::<Vec<_>>()
             .join("\n")

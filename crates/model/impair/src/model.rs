@@ -182,6 +182,7 @@ struct Link {
 
 impl Link {
     fn new(rate: Rate) -> Self {
+        // Room for all of them from the start: no frame allocates.
         let frames = match rate.queue {
             Queue::Packets(frames) => frames as usize,
             Queue::Bytes(_) | Queue::TimeNs(_) => 0,
@@ -204,12 +205,13 @@ impl Link {
         let wait_ns = self.free_ns.saturating_sub(now_ns);
         let fits = match self.rate.queue {
             Queue::TimeNs(limit_ns) => wait_ns <= limit_ns,
-            // What waits is computed from the time it still takes, so no list of lengths is kept.
+            // The waiting bytes follow from their time on the link, so no list of lengths is kept.
             Queue::Bytes(limit) => {
                 let bits = u128::from(wait_ns) * u128::from(self.rate.bps) / u128::from(SECOND_NS);
                 bits.div_ceil(8) + u128::from(wire_bytes) <= u128::from(limit)
             }
             Queue::Packets(limit) => {
+                // Frames that have left make room.
                 while self.leaving.front().is_some_and(|&leaves| leaves <= now_ns) {
                     self.leaving.pop_front();
                 }

@@ -181,8 +181,7 @@ impl Loss {
                 good_ppm,
             } => {
                 let (p, r) = (share(to_bad_ppm), share(to_good_ppm));
-                // The stationary share of the bad state. Without a way into it there is none, as it
-                // starts good.
+                // The stationary share of the bad state, which is never entered with `p` = 0.
                 let bad = if p > 0.0 { p / (p + r) } else { 0.0 };
                 bad * share(bad_ppm) + (1.0 - bad) * share(good_ppm)
             }
@@ -214,6 +213,7 @@ impl Rate {
         let bytes = match self.queue {
             Queue::TimeNs(ns) => return ns,
             Queue::Bytes(bytes) => bytes,
+            // Long frames take the most time.
             Queue::Packets(packets) => u64::from(packets) * LONG_FRAME_BYTES,
         };
         let ns = u128::from(bytes) * 8 * 1_000_000_000 / u128::from(self.bps.max(1));

@@ -44,7 +44,7 @@ impl Random {
     /// A number above 0 and up to 1.
     #[inline]
     pub(crate) fn unit(&mut self) -> f64 {
-        // 53 bits are what a float holds exactly; the 1 excludes 0, of which there is no logarithm.
+        // A float holds 53 bits exactly; the 1 excludes 0, which has no logarithm.
         ((self.next() >> 11) + 1) as f64 / (1_u64 << 53) as f64
     }
 

@@ -58,6 +58,7 @@ pub(super) fn public_bytes(spki: &[u8]) -> Option<&[u8]> {
 /// The scalar of an ECPrivateKey (RFC 5915) or the seed of Ed25519 (RFC 8410), from PKCS#8.
 pub(super) fn private_bytes(pkcs8: &[u8]) -> Option<&[u8]> {
     let inner = inner(pkcs8)?;
+    // Ed25519 wraps its seed once more (RFC 8410 §7), EC has a sequence here.
     match <&OctetStringRef>::from_der(inner) {
         Ok(seed) => Some(seed.as_bytes()),
         Err(_) => Some(EcPrivateKey::from_der(inner).ok()?.private_key),

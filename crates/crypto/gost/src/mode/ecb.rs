@@ -39,6 +39,7 @@ impl<C: BlockCipher> Ecb<C> {
     /// # Panics
     /// If one is not whole blocks.
     pub fn encrypt_all<'a>(&mut self, texts: impl IntoIterator<Item = &'a mut [u8]>) {
+        // Borrowed apart from the scratch, which changes meanwhile.
         let cipher = &self.cipher;
         all::<C>(&mut self.scratch, texts, |blocks| {
             cipher.encrypt_blocks(blocks)
