@@ -158,55 +158,26 @@ impl Tally {
     /// Every count by name: `clear_rx_packets`, `cipher_tx_bytes`, `dropped_packets.replayed` …
     pub fn named(&self) -> impl Iterator<Item = (String, u64)> + use<> {
         let drops = DropReason::ALL.map(|reason| format!("dropped_packets.{}", reason.name()));
-        let names = PLAIN.map(str::to_owned).into_iter().chain(drops);
-        names.zip(self.values())
+        let plain = PLAIN.iter().map(|name| (*name).to_owned());
+        plain.chain(drops).zip(self.values())
     }
 
     fn values(&self) -> [u64; VALUES] {
         let mut values = [0; VALUES];
         let (plain, dropped) = values.split_at_mut(PLAIN.len());
-        plain.copy_from_slice(&[
-            self.clear_rx.packets,
-            self.clear_rx.bytes,
-            self.clear_tx.packets,
-            self.clear_tx.bytes,
-            self.cipher_rx.packets,
-            self.cipher_rx.bytes,
-            self.cipher_tx.packets,
-            self.cipher_tx.bytes,
-            self.joined,
-            self.split,
-            self.absorbed,
-            self.icmp_sent,
-            self.incomplete,
-            self.clear_missed,
-            self.continued,
-        ]);
+        plain.copy_from_slice(&self.plain());
         dropped.copy_from_slice(&self.dropped);
         values
     }
 
     fn from_values(values: &[u64; VALUES]) -> Self {
-        let flow = |at: usize| Flow {
-            packets: values[at],
-            bytes: values[at + 1],
-        };
-        let mut dropped = [0; DropReason::ALL.len()];
-        dropped.copy_from_slice(&values[PLAIN.len()..]);
-        Self {
-            clear_rx: flow(0),
-            clear_tx: flow(2),
-            cipher_rx: flow(4),
-            cipher_tx: flow(6),
-            joined: values[8],
-            split: values[9],
-            absorbed: values[10],
-            icmp_sent: values[11],
-            incomplete: values[12],
-            clear_missed: values[13],
-            continued: values[14],
-            dropped,
+        let mut tally = Self::default();
+        let (plain, dropped) = values.split_at(PLAIN.len());
+        for (count, value) in tally.plain_mut().into_iter().zip(plain) {
+            *count = *value;
         }
+        tally.dropped.copy_from_slice(dropped);
+        tally
     }
 }
 
@@ -219,24 +190,35 @@ impl std::ops::Add for Tally {
     }
 }
 
-/// Names of the counts that are not drops, in the order of [`Tally::values`].
-const PLAIN: [&str; 15] = [
-    "clear_rx_packets",
-    "clear_rx_bytes",
-    "clear_tx_packets",
-    "clear_tx_bytes",
-    "cipher_rx_packets",
-    "cipher_rx_bytes",
-    "cipher_tx_packets",
-    "cipher_tx_bytes",
-    "joined_packets",
-    "split_packets",
-    "absorbed_packets",
-    "icmp_sent_packets",
-    "incomplete_packets",
-    "clear_missed_packets",
-    "continued_packets",
-];
+/// Declares the counts that are not drops by their fields, so that names and values have one order.
+macro_rules! plain_counts {
+    ($($flow:ident)+; $($count:ident)+) => {
+        /// Names of the counts that are not drops, in the order of [`Tally::values`].
+        const PLAIN: &[&str] = &[
+            $(
+                concat!(stringify!($flow), "_packets"),
+                concat!(stringify!($flow), "_bytes"),
+            )+
+            $(concat!(stringify!($count), "_packets"),)+
+        ];
+
+        impl Tally {
+            const fn plain(&self) -> [u64; PLAIN.len()] {
+                [$(self.$flow.packets, self.$flow.bytes,)+ $(self.$count,)+]
+            }
+
+            const fn plain_mut(&mut self) -> [&mut u64; PLAIN.len()] {
+                [$(&mut self.$flow.packets, &mut self.$flow.bytes,)+ $(&mut self.$count,)+]
+            }
+        }
+    };
+}
+
+plain_counts! {
+    clear_rx clear_tx cipher_rx cipher_tx;
+    joined split absorbed icmp_sent incomplete clear_missed continued
+}
+
 const VALUES: usize = PLAIN.len() + DropReason::ALL.len();
 
 /// A lane's tally for readers on other threads: up to one batch old.
