@@ -7,7 +7,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 /// them, off the packet path.
 pub type SharedKeys = Arc<Mutex<Keys>>;
 
-/// Locks the keys, ignoring poison.
-pub(crate) fn lock(keys: &Mutex<Keys>) -> MutexGuard<'_, Keys> {
-    keys.lock().unwrap_or_else(PoisonError::into_inner)
+/// Locks a value, ignoring poison.
+pub(crate) fn lock<T>(value: &Mutex<T>) -> MutexGuard<'_, T> {
+    value.lock().unwrap_or_else(PoisonError::into_inner)
 }

@@ -8,55 +8,31 @@
 mod journal;
 pub(crate) mod lines;
 
+use crate::shared_keys::lock;
 use control::CertificateEvent;
 use journal::{Journal, Kind};
 use keying::chain::Policy;
 use keying::message::{Cause, Refusal, for_people};
 use keying::rollover::Event;
 use lines::Lines;
+use std::iter;
+use std::sync::Mutex;
 use std::sync::atomic::{AtomicU32, AtomicU64, Ordering::Relaxed};
-use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, UNIX_EPOCH};
 
 pub use lines::LINES_PER_SECOND;
 
-/// Every cause of an epoch, with its name in metrics, in the order of [`Status`]'s counters.
-const CAUSES: [(Cause, &str); 7] = [
-    (Cause::Start, "start"),
-    (Cause::Time, "time"),
-    (Cause::Bytes, "bytes"),
-    (Cause::Packets, "packets"),
-    (Cause::Demand, "demand"),
-    (Cause::Desync, "desync"),
-    (Cause::Retry, "retry"),
-];
-
-/// Every reason of a failed handshake. `None` is the connection, TLS, or a certificate.
-const REASONS: [(Option<Refusal>, &str); 14] = [
-    (None, "connection"),
-    (Some(Refusal::Version), "version"),
-    (Some(Refusal::Tunnel), "tunnel"),
-    (Some(Refusal::Suite), "suite"),
-    (Some(Refusal::Lanes), "lanes"),
-    (Some(Refusal::Payload), "payload"),
-    (Some(Refusal::Policy), "policy"),
-    (Some(Refusal::Ppk), "ppk"),
-    (Some(Refusal::Qkd), "qkd"),
-    (Some(Refusal::KeysDiffer), "keys_differ"),
-    (Some(Refusal::Protocol), "protocol"),
-    (Some(Refusal::Timeout), "timeout"),
-    (Some(Refusal::Superseded), "superseded"),
-    (Some(Refusal::TooOften), "too_often"),
-];
+/// The name of a failure of the connection, of TLS, or of a certificate.
+const CONNECTION: &str = "connection";
 
 /// The state of the negotiated keys of all tunnels.
 #[derive(Debug, Default)]
 pub struct Status {
     tunnels: Vec<Tunnel>,
-    /// In the order of [`CAUSES`].
-    established: [AtomicU64; CAUSES.len()],
-    /// In the order of [`REASONS`].
-    failed: [AtomicU64; REASONS.len()],
+    /// In the order of [`Cause::ALL`].
+    established: [AtomicU64; Cause::ALL.len()],
+    /// In the order of [`Refusal::ALL`], behind failures of the connection.
+    failed: [AtomicU64; 1 + Refusal::ALL.len()],
     refused: AtomicU64,
     peers_lost: AtomicU64,
     keys_expired: AtomicU64,
@@ -171,12 +147,16 @@ impl Status {
 
     /// Epochs that both sides have switched to, by cause.
     pub fn epochs_established(&self) -> impl Iterator<Item = (&'static str, u64)> + '_ {
-        named(CAUSES.map(|(_, name)| name), &self.established)
+        named(
+            Cause::ALL.iter().map(|cause| cause.name()),
+            &self.established,
+        )
     }
 
     /// Attempts that failed, by reason.
     pub fn handshakes_failed(&self) -> impl Iterator<Item = (&'static str, u64)> + '_ {
-        named(REASONS.map(|(_, name)| name), &self.failed)
+        let refusals = Refusal::ALL.iter().map(|refusal| refusal.name());
+        named(iter::once(CONNECTION).chain(refusals), &self.failed)
     }
 
     /// Returns name, help text and value of the counters without labels.
@@ -255,8 +235,7 @@ impl Status {
                 sources,
                 handshake,
             } => {
-                let at = CAUSES.iter().position(|(known, _)| known == cause);
-                count(&self.established, at);
+                self.established[*cause as usize].fetch_add(1, Relaxed);
                 tunnel.state.epoch.store(*epoch, Relaxed);
                 tunnel.state.channel_up.store(1, Relaxed);
                 let sources = summary(*handshake, sources);
@@ -281,14 +260,14 @@ impl Status {
                 by_peer,
                 detail,
             } => {
-                let at = REASONS.iter().position(|(known, _)| known == refusal);
-                count(&self.failed, at);
+                let at = refusal.map_or(0, |refusal| 1 + refusal as usize);
+                self.failed[at].fetch_add(1, Relaxed);
                 let who = if *by_peer {
                     "the peer refuses"
                 } else {
                     "no keys"
                 };
-                let reason = at.map_or("connection", |at| REASONS[at].1);
+                let reason = refusal.map_or(CONNECTION, Refusal::name);
                 let what = format!("{who} ({reason}): {}", for_people(detail));
                 self.log_problem(tunnel, Kind::Failed, what);
             }
@@ -400,18 +379,12 @@ impl Status {
     }
 }
 
-fn named<const N: usize>(
-    names: [&'static str; N],
-    counters: &[AtomicU64; N],
+fn named(
+    names: impl Iterator<Item = &'static str>,
+    counters: &[AtomicU64],
 ) -> impl Iterator<Item = (&'static str, u64)> {
     let values = counters.iter().map(|counter| counter.load(Relaxed));
-    names.into_iter().zip(values)
-}
-
-fn count(counters: &[AtomicU64], at: Option<usize>) {
-    if let Some(counter) = at.and_then(|at| counters.get(at)) {
-        counter.fetch_add(1, Relaxed);
-    }
+    names.zip(values)
 }
 
 /// Sources of keys, without the ids of QKD keys, because each id is used only once.
@@ -438,10 +411,6 @@ fn milliseconds(time: Duration) -> String {
     format!("{:.3}", time.as_secs_f64() * 1e3)
 }
 
-fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
-    mutex.lock().unwrap_or_else(PoisonError::into_inner)
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -464,21 +433,6 @@ mod tests {
 
     fn logged(status: &Status) -> Vec<String> {
         lock(&status.journal).written()
-    }
-
-    #[test]
-    fn every_cause_and_refusal_has_a_distinct_name() {
-        let names = |names: Vec<&str>| {
-            let many = names.len();
-            let set: std::collections::BTreeSet<_> = names.into_iter().collect();
-            assert_eq!(set.len(), many);
-        };
-        names(CAUSES.map(|(_, name)| name).into());
-        names(REASONS.map(|(_, name)| name).into());
-        // The serialised name is the one sent to the peer.
-        for (cause, name) in CAUSES {
-            assert_eq!(format!("{cause:?}").to_lowercase(), name);
-        }
     }
 
     #[test]

@@ -8,6 +8,7 @@
 
 use crate::chain::Policy;
 use serde::{Deserialize, Serialize};
+use strum::{IntoStaticStr, VariantArray};
 
 mod check;
 
@@ -62,8 +63,9 @@ pub struct OfferedPpk {
 }
 
 /// One message.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Eq, IntoStaticStr, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case", deny_unknown_fields)]
+#[strum(serialize_all = "snake_case")]
 pub enum Message {
     /// Connector's first message.
     Open {
@@ -144,8 +146,11 @@ pub enum Message {
 }
 
 /// Why a new epoch is wanted.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[derive(
+    Debug, Clone, Copy, PartialEq, Eq, Hash, IntoStaticStr, VariantArray, Serialize, Deserialize,
+)]
 #[serde(rename_all = "snake_case")]
+#[strum(serialize_all = "snake_case")]
 pub enum Cause {
     /// There is no epoch yet, or the peer was unreachable.
     Start,
@@ -164,6 +169,15 @@ pub enum Cause {
 }
 
 impl Cause {
+    /// All causes.
+    pub const ALL: &'static [Self] = Self::VARIANTS;
+
+    /// Its name in messages and metrics.
+    #[must_use]
+    pub fn name(self) -> &'static str {
+        self.into()
+    }
+
     /// Whether anyone on the path can provoke it, with no more than resets, delays and forged
     /// packets. [`budget`](crate::rollover::Budget) bounds these.
     #[must_use]
@@ -176,8 +190,11 @@ impl Cause {
 }
 
 /// Why one side refuses to agree on keys with the other.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[derive(
+    Debug, Clone, Copy, PartialEq, Eq, Hash, IntoStaticStr, VariantArray, Serialize, Deserialize,
+)]
 #[serde(rename_all = "snake_case")]
+#[strum(serialize_all = "snake_case")]
 pub enum Refusal {
     /// Different versions of the protocol.
     Version,
@@ -207,7 +224,23 @@ pub enum Refusal {
     TooOften,
 }
 
+impl Refusal {
+    /// All refusals.
+    pub const ALL: &'static [Self] = Self::VARIANTS;
+
+    /// Its name in messages and metrics.
+    #[must_use]
+    pub fn name(self) -> &'static str {
+        self.into()
+    }
+}
+
 impl Message {
+    /// The name of its kind.
+    pub(crate) fn name(&self) -> &'static str {
+        self.into()
+    }
+
     /// Encodes the message. Display texts are [truncated](for_people); nothing else is changed.
     ///
     /// # Panics

@@ -349,3 +349,13 @@ fn a_message_that_would_be_refused_is_not_sent() {
     }
     .encode();
 }
+
+#[test]
+fn causes_and_refusals_have_the_names_that_are_sent() {
+    for cause in Cause::ALL {
+        assert_eq!(serde_json::to_value(cause).unwrap(), cause.name());
+    }
+    for refusal in Refusal::ALL {
+        assert_eq!(serde_json::to_value(refusal).unwrap(), refusal.name());
+    }
+}

@@ -112,7 +112,7 @@ impl Broken {
     pub(super) fn out_of_turn(message: &Message) -> Self {
         Self::refuse(
             Refusal::Protocol,
-            format!("`{}` is out of order", name(message)),
+            format!("`{}` is out of order", message.name()),
         )
     }
 
@@ -124,24 +124,6 @@ impl Broken {
             out.push(Output::Send(attempt, Message::Refuse { why, detail }));
         }
         out.push(Output::Close(attempt));
-    }
-}
-
-fn name(message: &Message) -> &'static str {
-    match message {
-        Message::Open { .. } => "open",
-        Message::Accept { .. } => "accept",
-        Message::Keys { .. } => "keys",
-        Message::Keep { .. } => "keep",
-        Message::Kept { .. } => "kept",
-        Message::KeysMissing { .. } => "keys_missing",
-        Message::Ready { .. } => "ready",
-        Message::Switched { .. } => "switched",
-        Message::Done => "done",
-        Message::Rekey { .. } => "rekey",
-        Message::Ping { .. } => "ping",
-        Message::Pong { .. } => "pong",
-        Message::Refuse { .. } => "refuse",
     }
 }
 
