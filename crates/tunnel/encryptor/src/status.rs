@@ -436,6 +436,22 @@ mod tests {
     }
 
     #[test]
+    fn every_cause_and_refusal_has_a_distinct_name() {
+        let status = Status::default();
+        let names = |names: Vec<&str>| {
+            let many = names.len();
+            let set: std::collections::BTreeSet<_> = names.into_iter().collect();
+            assert_eq!(set.len(), many);
+        };
+        names(status.epochs_established().map(|(name, _)| name).collect());
+        names(status.handshakes_failed().map(|(name, _)| name).collect());
+        // The serialised name is the one sent to the peer.
+        for cause in Cause::ALL {
+            assert_eq!(format!("{cause:?}").to_lowercase(), cause.name());
+        }
+    }
+
+    #[test]
     fn the_first_keys_are_logged_and_rollovers_only_counted() {
         let status = status();
         assert!(!status.snapshots().next().unwrap().is_established);
