@@ -15,8 +15,7 @@
 //!
 //! Frames from the link are untrusted: a forged answer may spoil a comparison, but nothing else.
 
-pub(crate) mod probe;
-
+use crate::clock_probe::{Addresses, Probe, UDP_PROBE_BYTES};
 use crate::host::corrected_ppb;
 use crate::packet_socket::PacketSocket;
 use crate::sample::filter;
@@ -28,7 +27,6 @@ use nix::sys::socket::{
 use nix::sys::time::TimeSpec;
 use nix::time::{ClockId, clock_gettime};
 use port::{CardClock, ClockOffset, Stop, wait_readable};
-use probe::{Addresses, Probe, UDP_PROBE_BYTES};
 use std::io::{self, IoSliceMut};
 use std::os::fd::{AsFd, AsRawFd};
 use std::sync::Arc;

@@ -26,7 +26,6 @@ mod strongswan;
 mod wireguard;
 mod xfrm;
 
-pub(crate) use crate::sync::join;
 pub(crate) use daemon::Daemon;
 pub(crate) use site::{Site, all, by_node, on_each};
 

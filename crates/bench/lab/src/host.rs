@@ -9,7 +9,6 @@ mod findings;
 mod load;
 mod machine;
 mod probes;
-mod topology;
 pub mod tuning;
 mod verdicts;
 mod versions;
@@ -20,11 +19,11 @@ pub(crate) use discipline::corrected_ppb;
 pub use findings::{Facts, Finding, Status, render};
 pub(crate) use machine::SYSCTLS;
 pub use probes::{Attempt, Probes, TunSuperPackets};
-pub(crate) use topology::{assignable_cpus, logical_cpus, online_cpus};
 pub use verdicts::judge;
 pub use versions::Installed;
 
 use crate::monitor::rapl;
+use crate::sync::join;
 use crate::{Privilege, perf, procfs};
 use journal::record::Environment;
 use std::path::Path;
@@ -42,7 +41,7 @@ pub fn environment(privilege: Option<Privilege>) -> Environment {
     let (machine, tools) = thread::scope(|scope| {
         // Starting the tools takes longest.
         let tools = scope.spawn(versions::installed);
-        (machine::read(&Discipline::read()), crate::dut::join(tools))
+        (machine::read(&Discipline::read()), join(tools))
     });
     let versions = tools.into_iter().map(|(name, tool)| (name, tool.version));
     Environment {

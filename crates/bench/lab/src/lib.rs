@@ -32,7 +32,9 @@
 mod bypass;
 mod cables;
 mod caller;
+mod clock_probe;
 mod clocks;
+mod cpus;
 mod cut;
 mod dut;
 mod exposition;

@@ -5,8 +5,7 @@
 //! there. Idle time is not excluded explicitly, as some processors refuse that: a halted core
 //! counts nothing.
 
-use crate::host::online_cpus;
-use crate::procfs;
+use crate::{cpus, procfs};
 use perf_event::events::{Event, Hardware};
 use perf_event::{Builder, Counter};
 use std::io;
@@ -33,7 +32,7 @@ type Pair = [Counter; 2];
 /// # Errors
 /// The kernel's reason for refusing.
 pub(crate) fn probe() -> io::Result<()> {
-    let cpu = online_cpus().first().copied().unwrap_or(0);
+    let cpu = cpus::online().first().copied().unwrap_or(0);
     let mut pair = pair(EVENTS, |builder| {
         builder.any_pid().one_cpu(cpu);
     })?;
@@ -78,10 +77,10 @@ impl Counting {
                 builder.any_pid().one_cpu(cpu);
             })
         };
-        let cpus = || online_cpus().into_iter().map(on_cpu).collect();
+        let all = || cpus::online().into_iter().map(on_cpu).collect();
         Ok(Self {
             // Opened first: a system without counters refuses this immediately.
-            machine: machine.then(cpus).transpose()?,
+            machine: machine.then(all).transpose()?,
             programs: pids
                 .iter()
                 .map(|pid| attach(events, *pid))
@@ -260,7 +259,7 @@ mod tests {
 
     #[test]
     fn the_machines_clock_is_that_of_all_its_cpus() {
-        let cpus = online_cpus().len() as u64;
+        let cpus = cpus::online().len() as u64;
         let since = |start: Instant| start.elapsed().as_nanos() as u64 * cpus;
         let outer = Instant::now();
         let Some(counting) = clocks(&[], true) else {

@@ -17,7 +17,7 @@ mod requests;
 use crate::hosts::SILENCE;
 use crate::hosts::attentive::Attentive;
 use crate::sync::lock;
-use crate::{host, privilege, state};
+use crate::{cpus, privilege, state};
 use ending::Ending;
 use nix::sys::prctl::set_child_subreaper;
 use processes::{Processes, end_all};
@@ -88,7 +88,7 @@ fn serve_as(
     };
     // Before the station moves: its new namespace does not show these settings.
     let of_machine = OfMachine::read();
-    let cores = host::assignable_cpus(cpus)?;
+    let cores = cpus::assignable(cpus)?;
     let mut folder_for_files = std::env::temp_dir();
     let ending = Ending::new().map_err(cannot_build)?;
     if let Some(node) = node {

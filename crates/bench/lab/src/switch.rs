@@ -2,7 +2,7 @@
 
 use crate::on_node::{ip, parse_json, run_tool};
 use crate::sync::await_true;
-use crate::topology::mac;
+use crate::topology::{Port, mac};
 use serde::Deserialize;
 use std::time::Duration;
 use testbed::protocol::Program;
@@ -17,14 +17,6 @@ const READY_INTERVAL: Duration = Duration::from_millis(5);
 
 /// Time limit of `bridge`.
 const TOOL_LIMIT: Duration = Duration::from_secs(5);
-
-/// One of the bridge's two ports, and the addresses behind it.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) struct Port {
-    pub(crate) interface: &'static str,
-    /// The MAC addresses behind the port.
-    pub(crate) known: Vec<[u8; 6]>,
-}
 
 /// Creates a bridge of two interfaces, with static entries for the addresses behind them, so that
 /// no frame is flooded.

@@ -31,7 +31,7 @@ mod path;
 mod shaping;
 mod test_networks;
 
-pub(crate) use path::Side;
+pub(crate) use path::{Port, Side};
 pub(crate) use test_networks::{Hop, IPV6_MTU_MIN};
 
 use plan::{Addresses, LabPlan};

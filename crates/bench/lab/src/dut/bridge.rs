@@ -4,8 +4,8 @@ use super::interfaces::Interfaces;
 use super::site::{all, by_node, on_each};
 use super::{Adapter, Site};
 use crate::on_node::ip;
-use crate::switch::{self, Port, READY_LIMIT};
-use crate::topology::{A0, A1, W0, W1};
+use crate::switch::{self, READY_LIMIT};
+use crate::topology::{A0, A1, Port, W0, W1};
 use std::collections::BTreeMap;
 use testbed::{FramePath, Result, RunningDut};
 

@@ -9,9 +9,9 @@ use super::pseudowire::{cookie, sessions};
 use super::site::{all, by_node, gather, on_each};
 use super::{Adapter, Site};
 use crate::on_node::{ip, kernel_version, parse_json};
-use crate::switch::{self, Port};
+use crate::switch;
 use crate::sync::await_true;
-use crate::topology::{A0, B0, cipher_ends, clear_end};
+use crate::topology::{A0, B0, End, Port, cipher_ends, clear_end};
 use plan::L2tpEncapsulation;
 use serde::Deserialize;
 use serde::de::DeserializeOwned;
@@ -232,7 +232,7 @@ fn ports_of(id: NodeId) -> [Port; 2] {
         NodeId::Gw2 => (B0, A0),
         _ => (A0, B0),
     };
-    let port = |interface, station: crate::topology::End| Port {
+    let port = |interface, station: End| Port {
         interface,
         known: vec![station.mac, station.test_mac],
     };

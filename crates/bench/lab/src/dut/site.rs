@@ -1,10 +1,10 @@
 //! The surroundings of a DUT, and which part of it is loaded.
 
-use super::{PATH_INTERVAL, PATH_LIMIT, join};
+use super::{PATH_INTERVAL, PATH_LIMIT};
 use crate::cables::Outside;
 use crate::hosts::Seat;
 use crate::on_node::ip;
-use crate::sync::Deadline;
+use crate::sync::{Deadline, join};
 use crate::topology::{A0, B0, End, Hop, Map, Side, W0, W1, cipher_ends};
 use plan::Direction;
 use std::collections::BTreeMap;

@@ -1,6 +1,6 @@
 //! The current users of this machine's CPUs.
 
-use super::online_cpus;
+use crate::cpus;
 use crate::procfs::machine_cpu_time;
 use std::thread;
 use std::time::{Duration, Instant};
@@ -22,7 +22,7 @@ pub(crate) fn look() -> Load {
         u32::try_from(used * 100 / span_ns).unwrap_or(u32::MAX)
     };
     Load {
-        cpus: u32::try_from(online_cpus().len()).unwrap_or(u32::MAX),
+        cpus: u32::try_from(cpus::online().len()).unwrap_or(u32::MAX),
         used_percent: grown(|time| time.user_ns + time.system_ns),
         stolen_percent: grown(|time| time.steal_ns),
         programs: after.1.all_since(&before.1),

@@ -1,7 +1,7 @@
 //! Reads the machine: processor, memory, kernel and the settings that bear on results.
 
 use super::discipline::Discipline;
-use super::topology;
+use crate::cpus;
 use journal::record::Environment;
 use nix::sys::utsname::uname;
 use std::fs;
@@ -65,6 +65,7 @@ pub(crate) const SYSCTLS: &[&str] = &[
 /// read here".
 pub(super) fn read(discipline: &Discipline) -> Environment {
     let cpuinfo = text("/proc/cpuinfo");
+    let online = cpus::online();
     let kernel = uname().map_or_else(
         |_| String::new(),
         |name| {
@@ -80,8 +81,8 @@ pub(super) fn read(discipline: &Discipline) -> Environment {
     };
     Environment {
         cpu_model: cpu_model(&cpuinfo),
-        cpus: online_cpus(&text("/sys/devices/system/cpu/online")),
-        topology: topology::online(),
+        cpus: u32::try_from(online.len()).unwrap_or(u32::MAX),
+        topology: cpus::logical(&online),
         cpu_features: cpu_features(&cpuinfo),
         governor: text("/sys/devices/system/cpu/cpu0/cpufreq/scaling_governor"),
         memory_bytes: memory_bytes(&text("/proc/meminfo")),
@@ -146,16 +147,6 @@ fn cpu_features(cpuinfo: &str) -> Vec<String> {
         .filter(has)
         .map(|feature| (*feature).to_owned())
         .collect()
-}
-
-/// Counts a list of ranges: `0-3,8`.
-fn online_cpus(list: &str) -> u32 {
-    let ranges = list.split(',').filter_map(|range| {
-        let (first, last) = range.split_once('-').unwrap_or((range, range));
-        let (first, last): (u32, u32) = (first.parse().ok()?, last.parse().ok()?);
-        Some(last.checked_sub(first)? + 1)
-    });
-    ranges.sum()
 }
 
 fn memory_bytes(meminfo: &str) -> u64 {
@@ -243,10 +234,7 @@ mod tests {
     }
 
     #[test]
-    fn counts_cpus_memory_and_reads_the_name_of_the_system() {
-        assert_eq!(online_cpus("0-3,8"), 5);
-        assert_eq!(online_cpus("0"), 1);
-        assert_eq!(online_cpus(""), 0);
+    fn counts_memory_and_reads_the_name_of_the_system() {
         assert_eq!(
             memory_bytes("MemTotal:       1024 kB\nMemFree: 1 kB\n"),
             1 << 20

@@ -2,6 +2,7 @@
 
 use super::OUTPUT_BYTES_MAX;
 use crate::programs::{how_to_get, search_path};
+use crate::sync::join;
 use nix::sched::{CloneFlags, unshare};
 use nix::sys::socket::{AddressFamily, SockFlag, SockType, setsockopt, socket, sockopt};
 use port::{Tun, TunOffloads, TunSettings};
@@ -69,7 +70,7 @@ impl Probes {
                 unshare(CloneFlags::CLONE_NEWNET)?;
                 Ok(Self::try_here())
             });
-            crate::dut::join(probing)
+            join(probing)
         })
     }
 

@@ -1,6 +1,7 @@
 //! The installed programs, with the versions that they report.
 
 use crate::programs::{KNOWN, Use, find, find_version, said_of_itself, unfit};
+use crate::sync::join;
 use std::collections::BTreeMap;
 use std::env;
 use std::path::PathBuf;
@@ -34,7 +35,7 @@ pub(super) fn installed() -> BTreeMap<String, Installed> {
             })
             .collect();
         let installed = pending.into_iter().map(|(name, path, said)| {
-            let said = crate::dut::join(said);
+            let said = join(said);
             let installed = Installed::of(&name, path, said.as_deref());
             (name, installed)
         });

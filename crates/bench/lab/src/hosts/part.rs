@@ -1,7 +1,7 @@
 //! One machine's part of a lab: the lab's name there, and the remains of its stations.
 
 use crate::caller::Station;
-use crate::host;
+use crate::cpus;
 use crate::mark::MARK;
 use crate::remains::Remains;
 use crate::state::Hold;
@@ -50,7 +50,7 @@ impl Part {
         interrupt: &Interrupt,
     ) -> Result<Vec<Station>> {
         // A missing CPU is reported before any station runs.
-        host::assignable_cpus(cpus)?;
+        cpus::assignable(cpus)?;
         let words: Vec<_> = cpus.iter().map(u16::to_string).collect();
         let start = |&id: &NodeId| {
             let mut command = self.station_command();

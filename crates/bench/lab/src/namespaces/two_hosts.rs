@@ -4,7 +4,8 @@ use super::{NamespaceLab, Setup, cannot_build};
 use crate::hosts::part::Part;
 use crate::hosts::{RemoteHost, Seat};
 use crate::programs::{self, Missing};
-use crate::{Station, dut, host};
+use crate::sync::join;
+use crate::{Station, host};
 use journal::record::Environment;
 use plan::{Cell, Host, HostName, Hosts, LabPlan};
 use std::collections::BTreeMap;
@@ -116,7 +117,7 @@ pub(super) fn open_hosts(
         for (reached, ((_, host), nodes)) in reached.into_iter().zip(&sides) {
             opened.push(match reached {
                 Some(reached) => {
-                    let (host, seats, swept) = dut::join(reached)?;
+                    let (host, seats, swept) = join(reached)?;
                     (LabHost::There(host), seats, swept)
                 }
                 None => open_here(part, (host, nodes), interrupt).map_err(cannot_build)?,

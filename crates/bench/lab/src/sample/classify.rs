@@ -5,7 +5,7 @@ use super::forms::{
     self, Bare, IKE_HEADER_BYTES, IKE_LENGTH_AT, IKE_VERSION, IKE_VERSION_AT, IKE_VERSION_MASK,
     KEEPALIVE, Meaning, Shape,
 };
-use crate::clocks::probe;
+use crate::clock_probe as probe;
 use plan::LinkForm;
 use std::collections::HashMap;
 use std::net::{IpAddr, Ipv4Addr, SocketAddr};

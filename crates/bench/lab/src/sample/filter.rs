@@ -12,7 +12,7 @@ use super::forms::{
     self, Bare, IKE_HEADER_BYTES, IKE_LENGTH_AT, IKE_VERSION, IKE_VERSION_AT, IKE_VERSION_MASK,
     KEEPALIVE, Meaning, Shape,
 };
-use crate::clocks::probe;
+use crate::clock_probe as probe;
 use libc::{
     BPF_ABS, BPF_ALU, BPF_AND, BPF_B, BPF_H, BPF_IND, BPF_JA, BPF_JEQ, BPF_JGE, BPF_JGT, BPF_JMP,
     BPF_JSET, BPF_K, BPF_LD, BPF_LDX, BPF_LEN, BPF_MEM, BPF_MSH, BPF_RET, BPF_ST, BPF_SUB, BPF_W,

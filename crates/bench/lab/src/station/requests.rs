@@ -11,7 +11,7 @@ use crate::sample::{self, Expected, Watch};
 use crate::settings::{ParameterFiles, SettingsWatch};
 use crate::sync::await_true;
 use crate::sync::lock;
-use crate::{Station, host, http, lent, offloads, privilege, procfs, reading};
+use crate::{Station, cpus, host, http, lent, offloads, privilege, procfs, reading};
 use nix::sys::signal::Signal;
 use std::collections::BTreeMap;
 use std::convert::Infallible;
@@ -375,7 +375,7 @@ impl Requests {
             boot_id: boot_id(),
             clock: procfs::clock_id(),
             cores: u16::try_from(self.processes.cores().len()).unwrap_or(u16::MAX),
-            cpus: host::logical_cpus(self.processes.cores()),
+            cpus: cpus::logical(self.processes.cores()),
             rmem_max_bytes: self.of_machine.receive_buffer,
             wmem_max_bytes: self.of_machine.send_buffer,
         })

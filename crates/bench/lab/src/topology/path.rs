@@ -5,7 +5,6 @@
 
 use super::{A0, A1, B0, B1, C0, C1, End, Link, Map, W0, W1, cipher_ends, end, host};
 use crate::nat::Translation;
-use crate::switch::Port;
 use plan::{Addresses, Element};
 use std::net::Ipv4Addr;
 use testbed::{ElementId, NodeId};
@@ -24,6 +23,14 @@ const BEHIND_ROUTERS: [Ipv4Addr; 7] = [
     Ipv4Addr::new(192, 168, 252, 0),
     Ipv4Addr::new(192, 168, 253, 0),
 ];
+
+/// One of the two ports of a bridge, and the addresses behind it.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct Port {
+    pub(crate) interface: &'static str,
+    /// The MAC addresses behind the port.
+    pub(crate) known: Vec<[u8; 6]>,
+}
 
 /// A side of the path.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

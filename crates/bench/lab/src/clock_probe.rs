@@ -25,16 +25,16 @@ const TTL: u8 = 64;
 
 /// The addresses of a probe.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) struct Addresses {
-    pub(super) target: [u8; 6],
-    pub(super) source: [u8; 6],
+pub(crate) struct Addresses {
+    pub(crate) target: [u8; 6],
+    pub(crate) source: [u8; 6],
     /// Source and target of one over UDP; `None`: the EtherType.
-    pub(super) udp: Option<[Ipv4Addr; 2]>,
+    pub(crate) udp: Option<[Ipv4Addr; 2]>,
 }
 
 impl Addresses {
     /// Returns the addresses for an answer to a frame with these addresses.
-    pub(super) fn back_from(self, own: [u8; 6]) -> Self {
+    pub(crate) fn back_from(self, own: [u8; 6]) -> Self {
         Self {
             target: self.source,
             source: own,
@@ -45,21 +45,21 @@ impl Addresses {
 
 /// The body of a probe, or of its answer.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-pub(super) struct Probe {
-    pub(super) is_answer: bool,
+pub(crate) struct Probe {
+    pub(crate) is_answer: bool,
     /// Of an answer: whether its times are by the card's stamps.
-    pub(super) by_card: bool,
-    pub(super) number: u32,
+    pub(crate) by_card: bool,
+    pub(crate) number: u32,
     /// Of an answer: when the probe arrived, and when the answer to the one before left, by
     /// CLOCK_REALTIME; 0 if that one was not answered.
-    pub(super) received_ns: i64,
-    pub(super) last_answered_ns: i64,
+    pub(crate) received_ns: i64,
+    pub(crate) last_answered_ns: i64,
     /// Of an answer: how far that clock is ahead of the answering side's CLOCK_MONOTONIC, and by
     /// how much that may be wrong.
-    pub(super) ahead_ns: i64,
-    pub(super) within_ns: u64,
+    pub(crate) ahead_ns: i64,
+    pub(crate) within_ns: u64,
     /// Of an answer: by how much the kernel corrects the clock's rate, in parts of 10^9.
-    pub(super) corrected_ppb: i64,
+    pub(crate) corrected_ppb: i64,
 }
 
 /// More than the time between two readings of a clock.
@@ -70,7 +70,7 @@ const CORRECTED_PPB_MAX: u64 = 200_000_000;
 const TIME_NS_MAX: i64 = i64::MAX / 3;
 
 impl Probe {
-    pub(super) fn write(self, addresses: &Addresses) -> Vec<u8> {
+    pub(crate) fn write(self, addresses: &Addresses) -> Vec<u8> {
         let body = self.body();
         let mut frame = [addresses.target, addresses.source].concat();
         match addresses.udp {
@@ -107,7 +107,7 @@ impl Probe {
     }
 
     /// Reads a frame, with its addresses; `None` if it is no probe.
-    pub(super) fn read(frame: &[u8]) -> Option<(Self, Addresses)> {
+    pub(crate) fn read(frame: &[u8]) -> Option<(Self, Addresses)> {
         let (ethernet, packet) = frame.split_first_chunk::<ETHERNET_BYTES>()?;
         let (udp, body) = match be16(ethernet, 12) {
             ETHERTYPE => (None, packet),
@@ -149,7 +149,7 @@ impl Probe {
     }
 
     /// Whether times and rates are possible.
-    pub(super) fn is_plausible(&self) -> bool {
+    pub(crate) fn is_plausible(&self) -> bool {
         let times = [self.received_ns, self.last_answered_ns];
         times.iter().all(|time| (0..TIME_NS_MAX).contains(time))
             && self.ahead_ns.unsigned_abs() < TIME_NS_MAX.unsigned_abs()

@@ -1,4 +1,4 @@
-//! The cores and NUMA nodes of logical CPUs, from `/sys`.
+//! The logical CPUs of this machine, their cores and NUMA nodes, from `/sys`.
 
 use journal::record::LogicalCpu;
 use nix::sched::{CpuSet, sched_getaffinity};
@@ -12,7 +12,7 @@ const NODES_MAX: u16 = 1024;
 
 /// Returns these CPUs. A CPU with an unknown core counts as a separate core; one with an unknown
 /// node counts to node 0.
-pub(crate) fn logical_cpus(cpus: &[usize]) -> Vec<LogicalCpu> {
+pub(crate) fn logical(cpus: &[usize]) -> Vec<LogicalCpu> {
     read(Path::new("/sys/devices/system"), cpus)
 }
 
@@ -21,7 +21,7 @@ pub(crate) fn logical_cpus(cpus: &[usize]) -> Vec<LogicalCpu> {
 ///
 /// # Errors
 /// When one of them does not exist, or this process may not use it.
-pub(crate) fn assignable_cpus(wanted: &[u16]) -> Result<Vec<usize>> {
+pub(crate) fn assignable(wanted: &[u16]) -> Result<Vec<usize>> {
     let cannot_read = |errno: nix::Error| {
         let what = format!("cannot read the CPUs that this process may use: {errno}");
         LabError::cannot_build(what, "see whether /proc is mounted")
@@ -44,13 +44,8 @@ pub(crate) fn assignable_cpus(wanted: &[u16]) -> Result<Vec<usize>> {
     }
 }
 
-/// All online CPUs.
-pub(super) fn online() -> Vec<LogicalCpu> {
-    logical_cpus(&online_cpus())
-}
-
 /// Numbers of all online CPUs.
-pub(crate) fn online_cpus() -> Vec<usize> {
+pub(crate) fn online() -> Vec<usize> {
     let list = fs::read_to_string("/sys/devices/system/cpu/online").unwrap_or_default();
     numbers(&list).into_iter().map(usize::from).collect()
 }
@@ -113,12 +108,14 @@ mod tests {
             .collect();
         assert_eq!(fields, [(1, 1, 1), (2, 0, 0), (3, 1, 1), (7, 7, 0)]);
         assert_eq!(numbers("0-2,8\n"), [0, 1, 2, 8]);
+        assert_eq!(numbers("0-3,8").len(), 5);
+        assert_eq!(numbers("0"), [0]);
         assert_eq!(numbers(""), [0_u16; 0]);
     }
 
     #[test]
     fn this_machine_has_a_core_for_each_cpu() {
-        let online = online();
+        let online = logical(&online());
         assert!(!online.is_empty());
         assert!(online.iter().all(|cpu| cpu.core <= cpu.cpu));
     }
