@@ -13,6 +13,8 @@ const GROUP_WRITES: u32 = 0o020;
 const OTHERS_WRITE: u32 = 0o002;
 /// In a folder with this bit, as in /tmp, users can replace only entries that belong to them.
 const STICKY: u32 = 0o1000;
+/// The list of this machine's accounts.
+const ACCOUNTS: &str = "/etc/passwd";
 /// The kernel's limit on followed links (`path_resolution(7)`).
 const LINKS_MAX: usize = 40;
 
@@ -53,7 +55,7 @@ pub enum Insecure {
 /// from `/` to the file and for every link on the way: each must belong to one of these users, and
 /// neither group nor others may write to it, except to a folder with the sticky bit. As in Debian's
 /// OpenSSH, the owner's private group may write: its number is the owner's user id, and it has no
-/// other members.
+/// other members, neither in its list nor as the group of their account.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Writers {
     uids: Vec<u32>,
@@ -176,7 +178,23 @@ fn is_private_group(metadata: &Metadata) -> bool {
     let (Some(owner), Some(group)) = (owner, group) else {
         return false;
     };
-    owner.gid.as_raw() == gid && group.mem.iter().all(|member| *member == owner.name)
+    // The list of a group leaves out users who have it as the group of their account (group(5)).
+    // Accounts of other sources than this file are not seen; without the file nobody counts as alone.
+    let is_alone = |accounts: String| !has_other_users(&accounts, gid, &owner.name);
+    owner.gid.as_raw() == gid
+        && group.mem.iter().all(|member| *member == owner.name)
+        && fs::read_to_string(ACCOUNTS).is_ok_and(is_alone)
+}
+
+/// Whether a group is the one of another user's account, in the form of passwd(5).
+fn has_other_users(accounts: &str, gid: u32, owner: &str) -> bool {
+    accounts.lines().any(|account| {
+        let mut fields = account.split(':');
+        let name = fields.next();
+        // After the password and the user's number.
+        let group = fields.nth(2).and_then(|number| number.parse::<u32>().ok());
+        group == Some(gid) && name != Some(owner)
+    })
 }
 
 fn name_of(uid: u32) -> String {
@@ -285,6 +303,16 @@ mod tests {
         assert!(matches!(error, Insecure::Owner { uid: 4321, .. }));
         assert!(writers.and(4321).check(&file).is_ok());
         assert!(Writers::root().check(&file).is_err());
+    }
+
+    #[test]
+    fn a_group_is_not_private_if_another_account_has_it() {
+        let accounts = "root:x:0:0:root:/root:/bin/sh\nann:x:1000:1000::/home/ann:/bin/sh\n\
+                        bob:x:1001:1000::/home/bob:/bin/sh\n+::::::\n";
+        assert!(has_other_users(accounts, 1000, "ann"));
+        let alone = accounts.replace("1001:1000", "1001:1001");
+        assert!(!has_other_users(&alone, 1000, "ann"));
+        assert!(!has_other_users("", 1000, "ann"));
     }
 
     #[test]
