@@ -5,7 +5,7 @@
 //! address that belongs to nobody: the frames cross the link, the filter counts them there, and no
 //! station receives them.
 
-use crate::on_node::ip;
+use crate::on_node::{ip, ip_each};
 use crate::sync::lock;
 use std::sync::Mutex;
 use testbed::{Node, Result};
@@ -29,19 +29,16 @@ impl Bypass {
         *lock(&self.open)
     }
 
-    /// Sets it; does nothing if it is set.
+    /// Sets it; does nothing if it is set. Nothing of it is left after an error.
     pub(crate) fn open(&self, node: &dyn Node, interface: &str, ipv6: bool) -> Result<()> {
         let mut open = lock(&self.open);
         if !*open {
-            // Set first: a batch that fails half-way is undone too.
+            if let Err(error) = ip(node, setting(interface, ipv6)) {
+                // Also fails for the command that has just failed: there is nothing to remove then.
+                let _ = remove(node, interface, ipv6);
+                return Err(error);
+            }
             *open = true;
-            let batch = names(ipv6).map(|name| {
-                format!(
-                    "neigh replace {name} lladdr {MAC} dev {interface} nud permanent\n\
-                     route replace default via {name} dev {interface} onlink metric {METRIC}\n"
-                )
-            });
-            ip(node, batch.collect::<String>())?;
         }
         Ok(())
     }
@@ -50,19 +47,72 @@ impl Bypass {
     pub(crate) fn close(&self, node: &dyn Node, interface: &str, ipv6: bool) -> Result<()> {
         let mut open = lock(&self.open);
         if *open {
-            let batch = names(ipv6).map(|name| {
-                format!(
-                    "route del default via {name} dev {interface} metric {METRIC}\n\
-                     neigh del {name} dev {interface}\n"
-                )
-            });
-            ip(node, batch.collect::<String>())?;
+            remove(node, interface, ipv6)?;
             *open = false;
         }
         Ok(())
     }
 }
 
+fn setting(interface: &str, ipv6: bool) -> String {
+    let set = names(ipv6).map(|name| {
+        format!(
+            "neigh replace {name} lladdr {MAC} dev {interface} nud permanent\n\
+             route replace default via {name} dev {interface} onlink metric {METRIC}\n"
+        )
+    });
+    set.collect()
+}
+
+/// Removes both routes with their next hops, however many of them exist.
+fn remove(node: &dyn Node, interface: &str, ipv6: bool) -> Result<()> {
+    // Replacing first ensures that they exist: a removal that failed half-way can be repeated.
+    let mut batch = setting(interface, ipv6);
+    for name in names(ipv6) {
+        batch += &format!(
+            "route del default via {name} dev {interface} metric {METRIC}\n\
+             neigh del {name} dev {interface}\n"
+        );
+    }
+    ip_each(node, batch)
+}
+
 fn names(ipv6: bool) -> impl Iterator<Item = &'static str> {
     std::iter::once(ROUTER).chain(ipv6.then_some(ROUTER_V6))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::tests::FakeNode;
+    use testbed::NodeId;
+
+    #[test]
+    fn nothing_is_left_of_one_that_could_be_opened_only_in_part() {
+        let gateway = FakeNode::new(NodeId::Gw1);
+        gateway.refuse("route replace default via 2001:db8:");
+        let bypass = Bypass::default();
+        let error = bypass.open(&gateway, "w0", true).unwrap_err().to_string();
+        assert!(error.contains("2001:db8:"), "{error}");
+        assert!(!bypass.is_open());
+        assert_eq!(gateway.left(), [""; 0]);
+        bypass.open(&gateway, "w0", false).unwrap();
+        assert_eq!(gateway.left().len(), 2);
+        bypass.close(&gateway, "w0", false).unwrap();
+        assert_eq!(gateway.left(), [""; 0]);
+    }
+
+    #[test]
+    fn a_removal_that_failed_is_repeated() {
+        let gateway = FakeNode::new(NodeId::Gw1);
+        let bypass = Bypass::default();
+        bypass.open(&gateway, "w0", true).unwrap();
+        gateway.refuse("neigh del 203.");
+        bypass.close(&gateway, "w0", true).unwrap_err();
+        assert!(bypass.is_open());
+        gateway.refuse("nothing");
+        bypass.close(&gateway, "w0", true).unwrap();
+        assert!(!bypass.is_open());
+        assert_eq!(gateway.left(), [""; 0]);
+    }
 }

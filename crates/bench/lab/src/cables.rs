@@ -14,19 +14,15 @@ mod free;
 use crate::Station;
 use crate::hosts::Seat;
 use crate::offloads;
-use crate::on_node::{ip, run_tool};
+use crate::on_node::{ask, ip, run_tool};
 use crate::switch;
 use free::{HostInterface, free_interface, shown};
 use plan::{Cables, HostName};
 use serde::Deserialize;
 use serde_json::Value;
 use std::collections::BTreeMap;
-use std::time::Duration;
 use testbed::protocol::{BorrowedInterface, Program, Request, Response};
 use testbed::{Interrupt, LabError, Links, Node, NodeId, Result};
-
-/// How long one of the tools that look at interfaces may take.
-const TOOL_LIMIT: Duration = Duration::from_secs(5);
 
 /// The lab's access to the external boxes.
 pub(crate) struct Outside {
@@ -108,7 +104,7 @@ impl Outside {
         let mut batch = String::new();
         for interface in self.interfaces(id).chain(bridge) {
             batch += &format!("link set {interface} mtu {mtu}\n");
-            node.run(offloads::set(interface, links.offloads), TOOL_LIMIT)?;
+            ask(node, offloads::set(interface, links.offloads))?;
         }
         ip(node, batch)
     }
@@ -173,7 +169,7 @@ fn refused(key: &str, what: String, help: String) -> LabError {
 
 /// Returns a tool's output on the host; `None` if it fails.
 fn read(host: &dyn Node, argv: &[&str]) -> Result<Option<String>> {
-    let ended = host.run(Program::new(argv.iter().copied()), TOOL_LIMIT)?;
+    let ended = ask(host, argv.iter().copied())?;
     Ok((ended.code == Some(0)).then_some(ended.stdout))
 }
 
@@ -228,7 +224,7 @@ fn lend(
             let argv = [
                 "ip", "link", "property", "add", "dev", renamed, "altname", name,
             ];
-            (station as &dyn Node).run(Program::new(argv), TOOL_LIMIT)?;
+            ask(station, argv)?;
             name = renamed;
         }
         // The kernel takes an interface down when it moves to another namespace.

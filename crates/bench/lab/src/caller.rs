@@ -14,7 +14,7 @@ use std::convert::Infallible;
 use std::io::{self, BufRead, BufReader, Read, Write};
 use std::os::fd::AsFd;
 use std::os::unix::process::CommandExt;
-use std::process::{Child, ChildStdin, Command, ExitStatus, Stdio};
+use std::process::{Child, ChildStdin, ChildStdout, Command, ExitStatus, Stdio};
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::mpsc::{self, RecvTimeoutError};
 use std::sync::{Arc, Mutex, PoisonError};
@@ -77,10 +77,11 @@ pub(crate) struct Errors {
     complete: bool,
 }
 
-/// A station's standard input and output, and its errors, which a thread already collects.
-pub(crate) struct Pipes {
+/// A child's standard input, to which writes do not block, its output, and its errors, which a
+/// thread already collects.
+pub(crate) struct Pipes<O> {
     pub(crate) input: ChildStdin,
-    pub(crate) output: Box<dyn Read + Send>,
+    pub(crate) output: O,
     pub(crate) errors: Arc<Mutex<Errors>>,
 }
 
@@ -90,7 +91,7 @@ impl Station {
     ///
     /// # Errors
     /// [`LabError::CannotBuild`] when the command cannot be started.
-    pub fn start(id: NodeId, mut command: Command, interrupt: &Interrupt) -> Result<Self> {
+    pub fn start(id: NodeId, command: Command, interrupt: &Interrupt) -> Result<Self> {
         let program = command.get_program().to_owned();
         let cannot_start = |error: io::Error| {
             let (id, program) = (id.name(), program.display());
@@ -99,50 +100,24 @@ impl Station {
                 "see whether the program is there and can be executed",
             )
         };
-        command
-            .stdin(Stdio::piped())
-            .stdout(Stdio::piped())
-            .stderr(Stdio::piped());
-        give_own_session(&mut command);
-        // If the command cannot be executed, `spawn` waits for the child itself.
-        let own = OwnChild::expect();
-        let mut child = command.spawn().map_err(&cannot_start)?;
-        // The reaper of a host's station may reap the child from here on: an error of `try_wait`
-        // counts as its end.
-        drop(own);
-        let taken = (child.stdin.take(), child.stdout.take(), child.stderr.take());
-        let (Some(input), Some(output), Some(stderr)) = taken else {
-            unreachable!("they were asked for");
-        };
-        let errors = Arc::default();
-        let pipes = Pipes {
-            input,
-            output: Box::new(output),
-            errors: Arc::clone(&errors),
-        };
-        let station = Self::adopt(id, child, pipes, interrupt).map_err(&cannot_start)?;
-        named("errors of", id)
-            .spawn(move || keep_last_lines(stderr, &errors))
-            .map_err(cannot_start)?;
-        Ok(station)
+        let (child, pipes) = start_piped(command, id.name()).map_err(&cannot_start)?;
+        Self::adopt(id, child, pipes, interrupt).map_err(cannot_start)
     }
 
-    /// Returns the station that `child` has become. A thread already collects its errors.
+    /// Returns the station that `child` has become.
     ///
     /// # Errors
     /// When no thread can be started; it is ended then.
-    pub(crate) fn adopt(
+    pub(crate) fn adopt<O: Read + Send + 'static>(
         id: NodeId,
         child: Child,
         Pipes {
             input,
             output,
             errors,
-        }: Pipes,
+        }: Pipes<O>,
         interrupt: &Interrupt,
     ) -> io::Result<Self> {
-        // Writes can time out.
-        let made_ready = fcntl(&input, FcntlArg::F_SETFL(OFlag::O_NONBLOCK));
         let station = Self {
             id,
             pid: child.id(),
@@ -154,10 +129,11 @@ impl Station {
             interrupt: interrupt.clone(),
             lent: Arc::default(),
         };
-        // Only here, so that dropping the station ends the child.
-        made_ready?;
         let calls = Arc::clone(&station.calls);
-        named("replies of", id).spawn(move || hand_out_replies(output, &calls))?;
+        // An error drops the station, which ends the child.
+        std::thread::Builder::new()
+            .name(format!("replies of {}", id.name()))
+            .spawn(move || hand_out_replies(output, &calls))?;
         Ok(station)
     }
 
@@ -343,10 +319,17 @@ impl Drop for Station {
     }
 }
 
-/// Runs a command in a new session: Ctrl-C and hang-up reach only the run, which ends its stations
-/// in order; nothing prompts on the run's terminal; and the kernel sends a station no SIGHUP when
-/// the run dies while the station is stopped.
-pub(crate) fn give_own_session(command: &mut Command) {
+/// Starts a command with pipes, in a new session: Ctrl-C and hang-up reach only the run, which ends
+/// its stations in order; nothing prompts on the run's terminal; and the kernel sends a station no
+/// SIGHUP when the run dies while the station is stopped. `name` is for a thread.
+pub(crate) fn start_piped(
+    mut command: Command,
+    name: &str,
+) -> io::Result<(Child, Pipes<ChildStdout>)> {
+    command
+        .stdin(Stdio::piped())
+        .stdout(Stdio::piped())
+        .stderr(Stdio::piped());
     // SAFETY: between fork and exec only a system call is made: no allocation, no lock.
     unsafe {
         command.pre_exec(|| {
@@ -354,11 +337,37 @@ pub(crate) fn give_own_session(command: &mut Command) {
             Ok(())
         });
     }
+    // If the command cannot be executed, `spawn` waits for the child itself.
+    let own = OwnChild::expect();
+    let mut child = command.spawn()?;
+    // The reaper of a host's station may reap the child from here on: an error of `try_wait` counts
+    // as its end.
+    drop(own);
+    let pipes = pipes_of(&mut child, name).inspect_err(|_| {
+        // It may have ended by itself.
+        let _ = child.kill();
+        let _ = child.wait();
+    });
+    Ok((child, pipes?))
 }
 
-/// A builder for a thread with a station's name in its name.
-fn named(what: &str, id: NodeId) -> std::thread::Builder {
-    std::thread::Builder::new().name(format!("{what} {}", id.name()))
+fn pipes_of(child: &mut Child, name: &str) -> io::Result<Pipes<ChildStdout>> {
+    let taken = (child.stdin.take(), child.stdout.take(), child.stderr.take());
+    let (Some(input), Some(output), Some(stderr)) = taken else {
+        unreachable!("they were asked for");
+    };
+    // Writes must not wait for a station or a host that does not read.
+    fcntl(&input, FcntlArg::F_SETFL(OFlag::O_NONBLOCK))?;
+    let errors = Arc::default();
+    let kept = Arc::clone(&errors);
+    std::thread::Builder::new()
+        .name(format!("errors of {name}"))
+        .spawn(move || keep_last_lines(stderr, &kept))?;
+    Ok(Pipes {
+        input,
+        output,
+        errors,
+    })
 }
 
 /// Waits for a child to end, up to `limit`; returns whether it has ended.
@@ -373,6 +382,7 @@ fn limit(request: &Request) -> Duration {
     match request {
         Request::Start { limit_ms, .. }
         | Request::Wait { limit_ms, .. }
+        | Request::AwaitLine { limit_ms, .. }
         | Request::Sample { limit_ms, .. } => Duration::from_millis(*limit_ms),
         Request::Stop { grace_ms, .. } => Duration::from_millis(*grace_ms),
         // An earlier run's stations may have to give something back first.
@@ -429,7 +439,7 @@ pub(crate) fn last_words(
     (status, Vec::from(lock(errors).lines.clone()))
 }
 
-pub(crate) fn keep_last_lines(stderr: impl Read, errors: &Mutex<Errors>) {
+fn keep_last_lines(stderr: impl Read, errors: &Mutex<Errors>) {
     for line in Lines::new(BufReader::new(stderr), STDERR_LINE_BYTES) {
         let Ok(line) = line else { break };
         let mut errors = lock(errors);
@@ -443,3 +453,24 @@ pub(crate) fn keep_last_lines(stderr: impl Read, errors: &Mutex<Errors>) {
 
 #[cfg(test)]
 mod attack;
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Otherwise the call fails at the moment at which the station says that no line came.
+    #[test]
+    fn a_call_waits_longer_than_the_station_that_it_has_wait() {
+        let line = Request::AwaitLine {
+            process: 1,
+            prefix: "ready".to_owned(),
+            limit_ms: 15_000,
+        };
+        assert_eq!(limit(&line), Duration::from_secs(15));
+        let on_host = Request::On {
+            node: "gw1".to_owned(),
+            request: Box::new(line),
+        };
+        assert_eq!(limit(&on_host), Duration::from_secs(15) + PATIENCE);
+    }
+}

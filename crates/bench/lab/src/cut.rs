@@ -3,15 +3,10 @@
 //! A host keeps its routes and neighbours when a cable is pulled; the kernel drops them when an
 //! interface is set down. So they are saved before and restored after.
 
-use crate::on_node::ip;
+use crate::on_node::{ask, ip, ip_each};
 use crate::sync::lock;
 use std::sync::Mutex;
-use std::time::Duration;
-use testbed::protocol::Program;
 use testbed::{LabError, Node, Result};
-
-/// How long `ip` may take.
-const TOOL_LIMIT: Duration = Duration::from_secs(10);
 
 /// Marks the routes that the kernel sets by itself when an interface comes up.
 const OWN: &str = "proto kernel";
@@ -45,7 +40,8 @@ impl Cut {
     pub(crate) fn join(&self, node: &dyn Node, interface: &str) -> Result<()> {
         let mut kept = lock(&self.kept);
         if let Some(batch) = &*kept {
-            ip(node, format!("link set {interface} up\n{batch}"))?;
+            // A route that cannot be restored does not stop the others; the error names it.
+            ip_each(node, format!("link set {interface} up\n{batch}"))?;
             *kept = None;
         }
         Ok(())
@@ -57,8 +53,7 @@ fn keep(node: &dyn Node, interface: &str) -> Result<String> {
     let show = |words: &[&str]| {
         let what = ["show", "dev", interface];
         let argv = ["ip"].iter().chain(words).chain(&what);
-        let program = Program::new(argv.copied());
-        Ok::<_, LabError>(node.run(program, TOOL_LIMIT)?.stdout)
+        Ok::<_, LabError>(ask(node, argv.copied())?.stdout)
     };
     let mut batch = String::new();
     // A route's next hop is a neighbour.

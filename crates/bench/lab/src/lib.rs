@@ -69,6 +69,9 @@ mod sync;
 mod topology;
 mod tunnel_keys;
 
+#[cfg(test)]
+mod tests;
+
 pub use caller::Station;
 pub use hosts::Visit;
 pub use namespaces::{NamespaceLab, Setup};

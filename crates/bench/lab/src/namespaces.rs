@@ -15,7 +15,7 @@ use crate::hosts::part::Part;
 use crate::monitor::rapl;
 use crate::nat;
 use crate::offloads;
-use crate::on_node::{ip, run_tool, tc};
+use crate::on_node::{ask, ip, run_tool, tc};
 use crate::procfs;
 use crate::state;
 use crate::switch;
@@ -26,15 +26,12 @@ use plan::{Cables, Direction, Dut, External, Hosts, IpVersion, LabPlan};
 use std::collections::BTreeMap;
 use std::net::Ipv4Addr;
 use std::path::PathBuf;
-use std::time::Duration;
+use testbed::protocol::Program;
 use testbed::{
     Bench, ClockEnd, DutAction, Interrupt, LabError, Links, Monitor, Node, NodeId, Result,
     RunningDut,
 };
 use two_hosts::{CableEnds, LabHost, open_hosts};
-
-/// How long setting an offload may take.
-const TOOL_LIMIT: Duration = Duration::from_secs(10);
 
 /// Settings of a lab in addition to its plan. Stations run this program as `station --node NAME`,
 /// and the built-in encryptor as `encrypt --config FILE`.
@@ -122,19 +119,16 @@ impl NamespaceLab {
         let map = Map::new(plan, procfs::has_ipv6());
         let (mut part, mut swept) = Part::take(&setup.state_folder, &plan.name)?;
         let (mut stations, mut both) = (Vec::new(), Vec::new());
+        if plan.external.is_some() {
+            part.expect_returns()?;
+        }
         if let Some(hosts) = &plan.hosts {
-            if plan.external.is_some() {
-                part.expect_returns()?;
-            }
             for (host, seats, found) in open_hosts(hosts, plan, &mut part, setup)? {
                 stations.extend(seats);
                 both.push(host);
                 swept.extend(found);
             }
         } else {
-            if plan.external.is_some() {
-                part.expect_returns()?;
-            }
             let elements = map.elements().iter().copied().map(NodeId::Element);
             let tap = plan.external.iter().filter(|cables| cables.tap.is_some());
             let tap = tap.map(|_| NodeId::Tap);
@@ -402,9 +396,9 @@ impl Bench for NamespaceLab {
                 let set = offloads::set(interface, links.offloads && !cut);
                 if self.map.is_over_cable() && is_cipher_end(interface) {
                     // Hardware may lack an offload: each trial reads the offloads in force.
-                    node.run(set, TOOL_LIMIT).map(drop)?
+                    ask(node, set).map(drop)?
                 } else {
-                    run_tool(node, set)?
+                    run_tool(node, Program::new(set))?
                 }
             }
             if shape {
@@ -460,7 +454,8 @@ impl Bench for NamespaceLab {
             Err(error)
         });
         if started.is_err() {
-            site.clear();
+            // The earlier failure matters more; the next start shows a node that is not clear.
+            let _ = site.clear();
         }
         let mut running = started?;
         running.readable = dut.adapter.profile().is_readable;
@@ -566,7 +561,8 @@ impl Bench for NamespaceLab {
         let site = self.site(&up.dut.name, up.links, up.direction);
         let stopped = up.adapter.stop(&site, dut).and(joined).and(closed);
         if stopped.is_err() {
-            site.clear();
+            // As after a start that failed.
+            let _ = site.clear();
         }
         stopped
     }

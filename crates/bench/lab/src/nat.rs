@@ -1,18 +1,14 @@
 //! Address translation with nftables: as a DUT, and as an element of the path.
 
-use crate::on_node::{parse_json, run_tool};
+use crate::on_node::{ask, parse_json, run_tool};
 use serde::Deserialize;
 use std::collections::BTreeMap;
 use std::net::Ipv4Addr;
-use std::time::Duration;
 use testbed::protocol::Program;
 use testbed::{LabError, Node, Result};
 
 /// The lab's table. Deleting it deletes its chains and counters.
 const TABLE: &str = "cipherbench";
-
-/// Time limit for reading counters.
-const TOOL_LIMIT: Duration = Duration::from_secs(5);
 
 /// Counters of IPv4 packets that leave towards gw2, after translation: packets with the outer
 /// address as their source, and packets with another source.
@@ -72,9 +68,7 @@ impl Translation {
 /// Returns the packet counters of a node's NAT, by name.
 pub(crate) fn counters(node: &dyn Node) -> Result<BTreeMap<String, u64>> {
     let list = ["nft", "-j", "list", "counters", "table", "ip", TABLE];
-    let ended = node.run(Program::new(list), TOOL_LIMIT)?;
-    let what = "the counters of nftables";
-    let listed: Listed = parse_json(node, what, &ended)?;
+    let listed: Listed = parse_json(node, "the counters of nftables", &ask(node, list)?)?;
     let counters = listed.nftables.into_iter().filter_map(|item| item.counter);
     let counters: BTreeMap<_, _> = counters.map(|it| (it.name, it.packets)).collect();
     match COUNTERS.iter().find(|name| !counters.contains_key(**name)) {

@@ -1,7 +1,6 @@
 //! Offloads of an interface, as `ethtool -k` prints them.
 
 use std::collections::BTreeMap;
-use testbed::protocol::Program;
 
 /// Features that affect results, by their names in ethtool's output.
 const FEATURES: &[&str] = &[
@@ -46,12 +45,12 @@ pub(crate) fn parse(text: &str) -> BTreeMap<String, String> {
 /// GRO stays off, the default of veth, when the other offloads are on: a veth passes super-packets
 /// on whole, so nothing is left to merge, and the NAPI hop of GRO costs most of the throughput of
 /// several streams (a third remained, measured on two cores).
-pub(crate) fn set(interface: &str, on: bool) -> Program {
-    let settings = SETTABLE.iter().flat_map(|(word, _)| match *word {
+pub(crate) fn set(interface: &str, on: bool) -> impl Iterator<Item = &str> {
+    let settings = SETTABLE.iter().flat_map(move |(word, _)| match *word {
         "gro" => ["gro", "off"],
         segmentation => [segmentation, if on { "on" } else { "off" }],
     });
-    Program::new(["ethtool", "-K", interface].into_iter().chain(settings))
+    ["ethtool", "-K", interface].into_iter().chain(settings)
 }
 
 #[cfg(test)]

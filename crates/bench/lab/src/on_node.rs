@@ -1,11 +1,11 @@
-//! Tools that run on nodes and must succeed.
+//! Tools that run on nodes.
 
 use serde::de::DeserializeOwned;
 use std::time::Duration;
 use testbed::protocol::{Ended, Program};
 use testbed::{Node, Result};
 
-/// Time limit of one tool.
+/// Time limit of one tool: far more than any needs, so that only one that hangs is ended.
 const TOOL_LIMIT: Duration = Duration::from_secs(10);
 
 /// Runs a batch of `ip` commands; does nothing for an empty batch.
@@ -16,6 +16,15 @@ pub(crate) fn ip(node: &dyn Node, batch: String) -> Result<()> {
     run_tool(node, Program::new(["ip", "-batch", "-"]).with_input(batch))
 }
 
+/// Runs all commands of a batch of `ip`, also those after one that fails.
+///
+/// # Errors
+/// The failures of all.
+pub(crate) fn ip_each(node: &dyn Node, batch: String) -> Result<()> {
+    let program = Program::new(["ip", "-force", "-batch", "-"]);
+    run_tool(node, program.with_input(batch))
+}
+
 /// Runs a batch of `tc` commands.
 pub(crate) fn tc(node: &dyn Node, batch: String) -> Result<()> {
     let program = Program::new(["tc", "-batch", "-"]).with_input(batch);
@@ -23,10 +32,17 @@ pub(crate) fn tc(node: &dyn Node, batch: String) -> Result<()> {
     run_tool(node, program).map_err(|error| error.help_for("qdisc kind is unknown", help))
 }
 
+/// Runs a tool that may fail.
+pub(crate) fn ask<S: Into<String>>(
+    node: &dyn Node,
+    argv: impl IntoIterator<Item = S>,
+) -> Result<Ended> {
+    node.run(Program::new(argv), TOOL_LIMIT)
+}
+
 /// Returns the kernel version of a node, which is this machine's.
 pub(crate) fn kernel_version(node: &dyn Node) -> Result<String> {
-    let ended = node.run(Program::new(["uname", "-r"]), TOOL_LIMIT)?;
-    Ok(ended.stdout.trim().to_owned())
+    Ok(ask(node, ["uname", "-r"])?.stdout.trim().to_owned())
 }
 
 /// Runs a program that must succeed.

@@ -1,8 +1,25 @@
-//! Numbers in the output of programs.
+//! Numbers, fields and texts in the output of programs.
 
 /// Separators between groups of three digits that have no other meaning in a number. A comma is
 /// included although it may be a decimal one.
 const SEPARATORS: [char; 6] = [',', '\'', '\u{2019}', '\u{a0}', '\u{202f}', '\u{2009}'];
+
+/// The value of `key: value` in a text.
+pub(crate) fn field<'t>(text: &'t str, key: &str) -> Option<&'t str> {
+    let mut fields = text.lines().filter_map(|line| line.split_once(':'));
+    let (_, value) = fields.find(|(name, _)| name.trim() == key)?;
+    Some(value.trim())
+}
+
+/// The beginning of a text, on one line.
+pub(crate) fn one_line(text: &str, chars_max: usize) -> String {
+    let words: Vec<&str> = text.split_whitespace().collect();
+    let line = words.join(" ");
+    match line.char_indices().nth(chars_max) {
+        Some((end, _)) => format!("{}…", &line[..end]),
+        None => line,
+    }
+}
 
 /// Returns the first whole number: digits with no letter, digit or dot next to them. Thousands may
 /// be separated: `1,234,567`. `1 234` may be one number or two, so it is rejected.

@@ -1,6 +1,6 @@
 //! A Linux bridge on a node: as a DUT, and as an element of the path.
 
-use crate::on_node::{ip, parse_json, run_tool};
+use crate::on_node::{ask, ip, parse_json, run_tool};
 use crate::sync::await_true;
 use crate::topology::{Port, mac};
 use serde::Deserialize;
@@ -14,9 +14,6 @@ pub(crate) const NAME: &str = "br0";
 /// Time limit until its ports forward. Without a spanning tree they forward immediately.
 pub(crate) const READY_LIMIT: Duration = Duration::from_secs(5);
 const READY_INTERVAL: Duration = Duration::from_millis(5);
-
-/// Time limit of `bridge`.
-const TOOL_LIMIT: Duration = Duration::from_secs(5);
 
 /// Creates a bridge of two interfaces, with static entries for the addresses behind them, so that
 /// no frame is flooded.
@@ -70,8 +67,7 @@ struct PortState {
 }
 
 fn ports_forward(node: &dyn Node) -> Result<bool> {
-    let program = Program::new(["bridge", "-json", "link", "show"]);
-    let ended = node.run(program, TOOL_LIMIT)?;
+    let ended = ask(node, ["bridge", "-json", "link", "show"])?;
     let ports: Vec<PortState> = parse_json(node, "the state of the bridge's ports", &ended)?;
     Ok(ports.len() == 2 && ports.iter().all(|port| port.state == "forwarding"))
 }

@@ -17,7 +17,7 @@ use super::site::{all, by_node, on_each};
 use super::{Adapter, Daemon, Site, daemon};
 use crate::on_node::run_tool;
 use crate::sync::await_true;
-use crate::topology::{Side, W0, W1, cipher_ends};
+use crate::topology::{Side, W0, W1};
 use crate::{Network, StaticTunnels};
 use metrics::read_counters;
 use nix::sys::signal::Signal;
@@ -278,30 +278,26 @@ impl Cipherbench {
 
     /// Returns the path of test frames; a station that replaces a gateway gets that gateway's keys.
     fn frame_path(&self, site: &Site<'_>, secrets: &Secrets) -> Result<FramePath> {
-        let mut path = if self.encryptor.mode.bridges() {
+        let path = if self.encryptor.mode.bridges() {
             site.bridged_frame_path()
         } else {
             site.frame_path()
         };
-        let Some(node) = site.stand_in() else {
-            return Ok(path);
-        };
-        let Secrets::Static(keys) = secrets else {
-            let reason = "agrees on keys, which a station in place of a gateway cannot do";
-            return Err(site.error(reason));
-        };
-        let (own, peer) = cipher_ends(node.id());
-        let esp = StationPeer {
-            keys: StationKeys::File(write_keys(node, keys)?),
-            suite: self.encryptor.suite,
-            local: site.map.address(own),
-            remote: site.map.seen_address(peer),
-            port: Some(PORT),
-            lanes: self.encryptor.workers,
-            tunnels: self.encryptor.tunnels,
-        };
-        path.end_at(node.id()).peer = Some(esp);
-        Ok(path)
+        site.with_station_peer(path, |node, [local, remote]| {
+            let Secrets::Static(keys) = secrets else {
+                let reason = "agrees on keys, which a station in place of a gateway cannot do";
+                return Err(site.error(reason));
+            };
+            Ok(StationPeer {
+                keys: StationKeys::File(write_keys(node, keys)?),
+                suite: self.encryptor.suite,
+                local,
+                remote,
+                port: Some(PORT),
+                lanes: self.encryptor.workers,
+                tunnels: self.encryptor.tunnels,
+            })
+        })
     }
 }
 
@@ -363,7 +359,8 @@ impl Adapter for Cipherbench {
         } else {
             Ok(())
         };
-        stopped.and(released).and(kmes).and(parted)
+        let forgotten = site.forget_station_keys(&dut);
+        stopped.and(released).and(kmes).and(parted).and(forgotten)
     }
 }
 

@@ -1,15 +1,10 @@
 //! Interface counters of a DUT that is the kernel itself; they locate lost frames.
 
 use super::Site;
-use crate::on_node::parse_json;
+use crate::on_node::{ask, parse_json};
 use serde::Deserialize;
 use std::collections::BTreeMap;
-use std::time::Duration;
-use testbed::protocol::Program;
 use testbed::{Counted, Node, Result};
-
-/// How long `tc` may take.
-const TOOL_LIMIT: Duration = Duration::from_secs(5);
 
 /// A queueing discipline, as `tc -json` prints it.
 #[derive(Deserialize)]
@@ -69,11 +64,10 @@ fn read(site: &Site<'_>, node: &dyn Node) -> Result<BTreeMap<String, u64>> {
 
 /// Returns the frames that an interface's shaper dropped, which no interface counter includes.
 fn queue_drops(node: &dyn Node, interface: &str) -> Result<u64> {
-    let program = Program::new([
+    let show = [
         "tc", "-s", "-json", "qdisc", "show", "dev", interface, "root",
-    ]);
-    let ended = node.run(program, TOOL_LIMIT)?;
+    ];
     let what = format!("the queue of `{interface}`");
-    let disciplines: Vec<Discipline> = parse_json(node, &what, &ended)?;
+    let disciplines: Vec<Discipline> = parse_json(node, &what, &ask(node, show)?)?;
     Ok(disciplines.iter().map(|discipline| discipline.drops).sum())
 }

@@ -8,7 +8,7 @@ use super::daemon::did_not_come_up;
 use super::pseudowire::{cookie, sessions};
 use super::site::{all, by_node, gather, on_each};
 use super::{Adapter, Site};
-use crate::on_node::{ip, kernel_version, parse_json};
+use crate::on_node::{ask, ip, ip_each, kernel_version, parse_json};
 use crate::switch;
 use crate::sync::await_true;
 use crate::topology::{A0, B0, End, Port, cipher_ends, clear_end};
@@ -17,7 +17,6 @@ use serde::Deserialize;
 use serde::de::DeserializeOwned;
 use std::collections::BTreeMap;
 use std::time::Duration;
-use testbed::protocol::Program;
 use testbed::{LabError, Node, NodeId, Result, RunningDut};
 use wire::l2tp::UDP_PORT;
 
@@ -26,9 +25,6 @@ const INTERFACE: &str = "l2tp0";
 
 /// Id of the only tunnel, at both ends.
 const TUNNEL: u32 = 1;
-
-/// How long `ip` may take to list tunnels or sessions.
-const TOOL_LIMIT: Duration = Duration::from_secs(5);
 
 /// The kernel removes a tunnel some time after it was deleted.
 const GONE_LIMIT: Duration = Duration::from_secs(5);
@@ -138,10 +134,7 @@ impl L2tpv3 {
 
     /// Checks that the kernel created the requested tunnel and session.
     fn compare(&self, site: &Site<'_>, node: &dyn Node) -> Result<()> {
-        let fail = |what: String| {
-            let gateway = node.name();
-            Err(site.error(format!("differs from the request on {gateway}: {what}")))
-        };
+        let fail = |what: String| Err(site.differs(node, &what));
         let tunnels: Vec<Tunnel> = show(site, node, "tunnel")?;
         let encapsulation = self.encapsulation.name();
         match &*tunnels {
@@ -163,11 +156,10 @@ impl L2tpv3 {
 
     /// Removes what exists of it on a gateway.
     fn take_down(&self, site: &Site<'_>, node: &dyn Node) -> Result<()> {
-        // `ip -batch` stops at the first failure, so it deletes only what exists.
         let mut batch = String::new();
         let interfaces = node.interface_counters()?;
         if interfaces.contains_key(switch::NAME) {
-            switch::remove(node)?;
+            batch += &format!("link del {}\n", switch::NAME);
         }
         if interfaces.contains_key(INTERFACE) {
             let session = Session::of(node.id()).session_id;
@@ -177,7 +169,10 @@ impl L2tpv3 {
         if !is_gone()? {
             batch += &format!("l2tp del tunnel tunnel_id {TUNNEL}\n");
         }
-        ip(node, batch)?;
+        // The tunnel goes even if its bridge cannot be removed: the next DUT must not meet it.
+        if !batch.is_empty() {
+            ip_each(node, batch)?;
+        }
         if await_true(GONE_LIMIT, GONE_INTERVAL, is_gone)? {
             return Ok(());
         }
@@ -242,8 +237,7 @@ fn ports_of(id: NodeId) -> [Port; 2] {
 /// Parses the output of `ip -json l2tp show`; empty if the kernel has no L2TP, or no object of that
 /// kind.
 fn show<T: DeserializeOwned>(site: &Site<'_>, node: &dyn Node, kind: &str) -> Result<Vec<T>> {
-    let program = Program::new(["ip", "-json", "l2tp", "show", kind]);
-    let ended = node.run(program, TOOL_LIMIT)?;
+    let ended = ask(node, ["ip", "-json", "l2tp", "show", kind])?;
     if ended.stdout.trim().is_empty() {
         return Ok(Vec::new());
     }

@@ -20,7 +20,6 @@ use super::daemon::STOP_GRACE;
 use super::keys::write_file;
 use super::site::{by_node, on_each};
 use super::{Adapter, Daemon, Site, daemon};
-use crate::on_node::ip;
 use crate::topology::cipher_ends;
 use conf::{Conf, INTERFACE, PORT, Role};
 use identity::Identity;
@@ -109,7 +108,8 @@ impl OpenVpn {
         // Listed before the next step can fail, so that it is stopped then.
         dut.processes.push((node.id(), daemon.process));
         dut.facts.extend(Log(&said).facts(node.id(), PROGRAM));
-        set_up(site, node).map_err(|error| daemon.died_or(error))?;
+        let up = site.set_up(node, INTERFACE, String::new());
+        up.map_err(|error| daemon.died_or(error))?;
         Ok(daemon)
     }
 
@@ -218,13 +218,6 @@ fn write_conf(
         &conf.to_string(),
         false,
     )
-}
-
-/// Sets up a gateway's interface and routes the networks beyond into it.
-fn set_up(site: &Site<'_>, node: &dyn Node) -> Result<()> {
-    let mtu = site.links.mtu;
-    let up = format!("link set {INTERFACE} mtu {mtu} up\n");
-    ip(node, up + &site.route_into(node.id(), INTERFACE))
 }
 
 /// Waits until it prints a line that begins with `prefix`. Stops it if it does not in time, to

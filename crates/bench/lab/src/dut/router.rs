@@ -5,14 +5,10 @@ use super::interfaces::Interfaces;
 use super::site::by_node;
 use super::{Adapter, Site};
 use crate::nat;
+use crate::on_node::ask;
 use crate::topology::W0;
 use std::collections::BTreeMap;
-use std::time::Duration;
-use testbed::protocol::Program;
 use testbed::{Node, Result, RunningDut};
-
-/// How long reading a kernel parameter may take.
-const TOOL_LIMIT: Duration = Duration::from_secs(5);
 
 /// Linux forwarding on gw1.
 #[derive(Debug, Default)]
@@ -78,8 +74,7 @@ impl Router {
     fn facts(&self, node: &dyn Node) -> Result<BTreeMap<String, String>> {
         let parameter = |name: &str| -> Result<String> {
             let path = format!("/proc/sys/net/{name}");
-            let ended = node.run(Program::new(["cat", &path]), TOOL_LIMIT)?;
-            Ok(ended.stdout.trim().to_owned())
+            Ok(ask(node, ["cat", &path])?.stdout.trim().to_owned())
         };
         let versions = [
             ("IPv4", "ipv4/ip_forward"),

@@ -3,16 +3,20 @@
 use super::{PATH_INTERVAL, PATH_LIMIT};
 use crate::cables::Outside;
 use crate::hosts::Seat;
-use crate::on_node::ip;
+use crate::on_node::{ip, ip_each, run_tool};
 use crate::sync::{Deadline, join};
 use crate::topology::{A0, B0, End, Hop, Map, Side, W0, W1, cipher_ends};
 use plan::Direction;
 use std::collections::BTreeMap;
 use std::fmt::Display;
+use std::net::Ipv4Addr;
 use std::thread;
 use std::time::Duration;
 use testbed::protocol::Program;
-use testbed::{FramePath, Interrupt, LabError, Links, Node, NodeId, Result};
+use testbed::{
+    FramePath, Interrupt, LabError, Links, Node, NodeId, Result, RunningDut, StationKeys,
+    StationPeer,
+};
 
 /// The surroundings of a DUT.
 #[derive(Clone, Copy)]
@@ -120,6 +124,41 @@ impl<'a> Site<'a> {
         path
     }
 
+    /// The path, with the station in a gateway's place, if any, as the device's peer. `peer` returns
+    /// how it seals and opens, between its outer address and the device's.
+    pub(crate) fn with_station_peer(
+        &self,
+        mut path: FramePath,
+        peer: impl FnOnce(&'a dyn Node, [Ipv4Addr; 2]) -> Result<StationPeer>,
+    ) -> Result<FramePath> {
+        if let Some(node) = self.stand_in() {
+            let (own, other) = cipher_ends(node.id());
+            let ends = [self.map.address(own), self.map.seen_address(other)];
+            path.end_at(node.id()).peer = Some(peer(node, ends)?);
+        }
+        Ok(path)
+    }
+
+    /// Removes the files with the keys of stations.
+    pub(crate) fn forget_station_keys(&self, dut: &RunningDut) -> Result<()> {
+        let path = dut.frame_path.iter();
+        let ends = path.flat_map(|path| [&path.source, &path.sink]);
+        let removed = ends.filter_map(|end| {
+            let files = match &end.peer.as_ref()?.keys {
+                StationKeys::WireGuard(file) => vec![file.clone()],
+                // With the epochs, which are of no use without the keys.
+                StationKeys::File(key) => vec![key.clone(), format!("{key}.epoch")],
+                // Its daemon's files, which go with it.
+                StationKeys::Ike { .. } => return None,
+            };
+            let nodes = self.stations.into_iter().chain(self.gateways);
+            let node = nodes.into_iter().find(|node| node.id() == end.node)?;
+            let words = ["rm", "-f"].map(str::to_owned).into_iter().chain(files);
+            Some(run_tool(node, Program::new(words)))
+        });
+        all(removed.collect())
+    }
+
     /// Makes the stations neighbours on their links: the DUT carries Ethernet.
     pub(crate) fn join_stations(&self) -> Result<()> {
         self.on_stations(|own, other| self.map.join(own, other))
@@ -186,20 +225,39 @@ impl<'a> Site<'a> {
         LabError::dut(self.dut, reason)
     }
 
-    /// The input of `ip` that routes the networks behind a gateway's peer into an interface.
-    pub(crate) fn route_into(&self, gateway: NodeId, interface: &str) -> String {
+    /// The error for a DUT that a node has set up in another way than requested.
+    pub(crate) fn differs(&self, node: &dyn Node, what: &str) -> LabError {
+        let gateway = node.name();
+        self.error(format!("differs from the request on {gateway}: {what}"))
+    }
+
+    /// The networks behind a gateway's peer.
+    pub(crate) fn networks_beyond(&self, gateway: NodeId) -> Vec<String> {
         let (_, peer) = cipher_ends(gateway);
-        let networks = self.map.networks_behind(Side::of(peer), self.links);
-        let route = |network| format!("route replace {network} dev {interface}\n");
-        networks.into_iter().map(route).collect()
+        self.map.networks_behind(Side::of(peer), self.links)
+    }
+
+    /// Sets a gateway's interface up, after the commands that `prepare` it, and routes the networks
+    /// behind the peer into it.
+    pub(crate) fn set_up(&self, node: &dyn Node, interface: &str, prepare: String) -> Result<()> {
+        let mut batch = prepare;
+        // With its MTU first: the kernel refuses IPv6 routes into an interface with too small a one.
+        batch += &format!("link set {interface} mtu {} up\n", self.links.mtu);
+        for network in self.networks_beyond(node.id()) {
+            batch += &format!("route replace {network} dev {interface}\n");
+        }
+        ip(node, batch)
     }
 
     /// Removes leftovers of a failed DUT on gateways and routers: interfaces outside the path, and
     /// routes to the networks beyond.
-    pub(crate) fn clear(&self) {
+    ///
+    /// # Errors
+    /// The first node's failures; all else is removed.
+    pub(crate) fn clear(&self) -> Result<()> {
         let mut nodes = self.gateways.to_vec();
         nodes.extend(self.routers());
-        let cleared = on_each(&nodes, |node| {
+        all(on_each(&nodes, |node| {
             let found = node.interface_counters()?.into_keys();
             let own: Vec<_> = self.map.interfaces(node.id()).collect();
             // No link of the lab has these, so the device made them.
@@ -207,10 +265,10 @@ impl<'a> Site<'a> {
             let mut batch: String = foreign.map(|name| format!("link del {name}\n")).collect();
             batch.push_str(&self.map.unroute(node.id(), self.links));
             batch.push_str(&self.map.route_test_networks(node.id(), self.links));
-            ip(node, batch)
-        });
-        // The earlier failure matters more; the next start shows a node that is not clear.
-        drop(cleared);
+            // An interface may have gone with another one, or cannot be removed: that must not keep
+            // the routes.
+            ip_each(node, batch)
+        }))
     }
 }
 

@@ -5,7 +5,8 @@ use super::keys::{fresh_pair, write_keys};
 use super::{Adapter, Site};
 use crate::topology::{C0, C1};
 use plan::Direction;
-use testbed::{FrameEnd, FramePath, Result, RunningDut, StationKeys, StationPeer};
+use std::net::Ipv4Addr;
+use testbed::{FramePath, Result, RunningDut, StationKeys, StationPeer};
 use wire::Suite;
 
 /// ESP in UDP (RFC 3948 §2).
@@ -23,17 +24,18 @@ impl Straight {
         Self { suite }
     }
 
-    /// The outer addresses, like the inner ones, are assigned to no interface.
-    fn stand_for_peer(&self, end: &mut FrameEnd, key_file: String, remote: std::net::Ipv4Addr) {
-        end.peer = Some(StationPeer {
+    /// How a station seals and opens, between the test addresses of both: the outer addresses, like
+    /// the inner ones, are assigned to no interface.
+    fn peer(&self, key_file: String, [local, remote]: [Ipv4Addr; 2]) -> Option<StationPeer> {
+        Some(StationPeer {
             keys: StationKeys::File(key_file),
             suite: self.suite,
-            local: end.test_address,
+            local,
             remote,
             port: Some(PORT),
             lanes: 1,
             tunnels: 1,
-        });
+        })
     }
 }
 
@@ -51,12 +53,9 @@ impl Adapter for Straight {
         if site.direction != Direction::Both {
             let keys = fresh_pair(site.dut)?;
             let [a, b] = site.stations;
-            let source = write_keys(a, &keys)?;
-            let sink = write_keys(b, &keys)?;
-            let remote = path.sink.test_address;
-            self.stand_for_peer(&mut path.source, source, remote);
-            let remote = path.source.test_address;
-            self.stand_for_peer(&mut path.sink, sink, remote);
+            let [source, sink] = [path.source.test_address, path.sink.test_address];
+            path.source.peer = self.peer(write_keys(a, &keys)?, [source, sink]);
+            path.sink.peer = self.peer(write_keys(b, &keys)?, [sink, source]);
         }
         Ok(RunningDut {
             frame_path: Some(path),
@@ -69,7 +68,7 @@ impl Adapter for Straight {
         Ok(())
     }
 
-    fn stop(&mut self, _site: &Site<'_>, _dut: RunningDut) -> Result<()> {
-        Ok(())
+    fn stop(&mut self, site: &Site<'_>, dut: RunningDut) -> Result<()> {
+        site.forget_station_keys(&dut)
     }
 }

@@ -36,7 +36,6 @@ pub(super) use station::IkeStation;
 use super::site::{all, by_node, on_each};
 use super::xfrm::{flush, remove_interface};
 use super::{Adapter, Daemon, Site, daemon};
-use crate::topology::cipher_ends;
 use charon::{Place, program_on};
 use config::{Half, INITIATOR};
 use gateway::Gateway;
@@ -167,15 +166,9 @@ impl Strongswan {
     /// Returns the path of test frames; a station in a gateway's place uses the keys that its
     /// daemon has agreed on.
     fn frame_path(&self, site: &Site<'_>) -> Result<FramePath> {
-        let mut path = site.frame_path();
-        let Some(node) = site.stand_in() else {
-            return Ok(path);
-        };
-        let gateway = self.gateway(site, node)?;
-        let (own, peer) = cipher_ends(node.id());
-        let ends = [site.map.address(own), site.map.seen_address(peer)];
-        path.end_at(node.id()).peer = Some(gateway.as_peer(ends));
-        Ok(path)
+        site.with_station_peer(site.frame_path(), |node, ends| {
+            Ok(self.gateway(site, node)?.as_peer(ends))
+        })
     }
 
     /// Checks that all SAs match the request and adds their facts to `dut`.

@@ -2,7 +2,8 @@
 //!
 //! 1. `wg` generates a key pair for each gateway, for this start.
 //! 2. The kernel or the program creates the interface; the program is polled until it answers.
-//! 3. `wg setconf` configures it, and `wg showconf` must print the same.
+//! 3. `wg setconf` configures it over its standard input, so that no file has the key, and
+//!    `wg showconf` must print the same.
 //! 4. MTU and queue are set, and the networks beyond are routed into it.
 //!
 //! Two gateways may have interfaces and sockets of the same names, as each station has a private
@@ -20,8 +21,8 @@ use super::site::{all, by_node, on_each};
 use super::{Adapter, Daemon, Site, daemon};
 use crate::on_node::{ip, run_tool};
 use crate::sync::Deadline;
-use crate::topology::{Side, cipher_ends};
-use conf::{Conf, KeyPair, Peer};
+use crate::topology::cipher_ends;
+use conf::{Conf, KeyPair};
 use implementation::Implementation;
 use plan::{Form, LinkForm, WireGuardProgram};
 use std::collections::BTreeMap;
@@ -29,7 +30,7 @@ use std::thread;
 use std::time::Duration;
 use testbed::protocol::{Program, SealedPort};
 use testbed::{DutAction, FramePath, Node, NodeId, Result, RunningDut, StationKeys, StationPeer};
-use tool::{TOOL_LIMIT, wg};
+use tool::{TOOL_LIMIT, wg, wg_with};
 
 /// Its interface, on either gateway.
 const INTERFACE: &str = "wg0";
@@ -66,6 +67,14 @@ struct Up {
     facts: BTreeMap<String, String>,
 }
 
+impl Up {
+    fn add_to(self, dut: &mut RunningDut, gateway: NodeId) {
+        dut.processes
+            .extend(self.process.map(|process| (gateway, process)));
+        dut.facts.extend(self.facts);
+    }
+}
+
 impl WireGuard {
     pub(super) fn new(program: WireGuardProgram) -> Self {
         Self {
@@ -87,7 +96,10 @@ impl WireGuard {
         });
         let set_up = await_answer(site, node, daemon.as_ref())
             .and_then(|()| self.configure(site, node))
-            .and_then(|()| route(site, node));
+            .and_then(|()| {
+                let queue = format!("link set {INTERFACE} txqueuelen {QUEUE_PACKETS}\n");
+                site.set_up(node, INTERFACE, queue)
+            });
         if let Err(error) = set_up {
             let error = match &daemon {
                 Some(daemon) => daemon.died_or(error),
@@ -123,10 +135,14 @@ impl WireGuard {
 
     /// Configures an interface that answers, and checks that it took over all settings.
     fn configure(&self, site: &Site<'_>, node: &dyn Node) -> Result<()> {
-        let networks = site.map.networks_behind(peer_side(node), site.links);
+        let networks = site.networks_beyond(node.id());
         let conf = self.conf(site, node, &networks)?;
-        let path = write_file(node, &format!("{INTERFACE}.conf"), &conf.text(), true)?;
-        wg(site.dut, node, &["setconf", INTERFACE, &path])?;
+        wg_with(
+            site.dut,
+            node,
+            &["setconf", INTERFACE, "/dev/stdin"],
+            conf.text(),
+        )?;
         let shown = wg(site.dut, node, &["showconf", INTERFACE])?;
         conf.compare(&shown).map_err(|difference| {
             let node = node.name();
@@ -152,33 +168,27 @@ impl WireGuard {
         Ok(Conf {
             keys: own_keys,
             port: PORT,
-            peer: Peer {
-                public_key: peer_keys.public(),
-                endpoint: (site.map.seen_address(peer), PORT).into(),
-                networks,
-            },
+            peer_key: peer_keys.public(),
+            endpoint: (site.map.seen_address(peer), PORT).into(),
+            networks,
         })
     }
 
     /// Returns the path of test frames; a station in a gateway's place gets that gateway's keys.
     fn frame_path(&self, site: &Site<'_>) -> Result<FramePath> {
-        let mut path = site.frame_path();
-        let Some(node) = site.stand_in() else {
-            return Ok(path);
-        };
-        let networks = site.map.networks_behind(peer_side(node), site.links);
-        let text = self.conf(site, node, &networks)?.text();
-        let (own, peer) = cipher_ends(node.id());
-        path.end_at(node.id()).peer = Some(StationPeer {
-            keys: StationKeys::WireGuard(write_file(node, STATION_FILE, &text, true)?),
-            suite: plan::WireGuard::CARRIER.suite,
-            local: site.map.address(own),
-            remote: site.map.seen_address(peer),
-            port: Some(PORT),
-            lanes: 1,
-            tunnels: 1,
-        });
-        Ok(path)
+        site.with_station_peer(site.frame_path(), |node, [local, remote]| {
+            let networks = site.networks_beyond(node.id());
+            let text = self.conf(site, node, &networks)?.text();
+            Ok(StationPeer {
+                keys: StationKeys::WireGuard(write_file(node, STATION_FILE, &text, true)?),
+                suite: plan::WireGuard::CARRIER.suite,
+                local,
+                remote,
+                port: Some(PORT),
+                lanes: 1,
+                tunnels: 1,
+            })
+        })
     }
 
     /// Removes the peer and its session keys from a gateway's configuration.
@@ -211,31 +221,18 @@ impl Adapter for WireGuard {
             }],
             ..RunningDut::default()
         };
-        let (mut up, mut failure) = (Vec::new(), None);
         let started = on_each(site.loaded(), |node| self.start_on(site, node));
-        for (node, started) in site.loaded().iter().zip(started) {
-            match started {
-                Ok(Up { process, facts }) => {
-                    dut.processes
-                        .extend(process.map(|process| (node.id(), process)));
-                    dut.facts.extend(facts);
-                    up.push(*node);
-                }
-                Err(error) => failure = failure.or(Some(error)),
-            }
-        }
-        let error = match (failure, self.frame_path(site)) {
-            (None, Ok(path)) => {
-                dut.frame_path = Some(path);
-                return Ok(dut);
-            }
-            (Some(error), _) | (None, Err(error)) => error,
-        };
-        for node in up {
-            // The reason why the other gateway failed matters more than how this one stops.
-            let _ = self.take_down(node, &daemon::taken(site, &mut dut, node.id()));
-        }
-        Err(error)
+        let started = started.into_iter().zip(site.loaded());
+        // Every process that has started is listed, so that it is stopped if another one failed.
+        let up = all(started
+            .map(|(started, node)| started.map(|up| up.add_to(&mut dut, node.id())))
+            .collect());
+        // The file with a station's keys is written last: nothing fails after it.
+        let up = up.and_then(|()| {
+            dut.frame_path = Some(self.frame_path(site)?);
+            Ok(())
+        });
+        self.up_or_stopped(site, dut, up)
     }
 
     /// The interface's counters. Programs differ in whether they include WireGuard's overhead, so
@@ -276,9 +273,7 @@ impl Adapter for WireGuard {
             DutAction::Restart(id) if !self.implementation.is_kernel() => {
                 let node = daemon::loaded(site, id)?;
                 remove_socket(node)?;
-                let up = self.start_on(site, node)?;
-                dut.processes
-                    .extend(up.process.map(|process| (id, process)));
+                self.start_on(site, node)?.add_to(dut, id);
                 Ok(())
             }
             DutAction::TakeDown => all(on_each(site.loaded(), |node| self.remove_peer(site, node))),
@@ -296,35 +291,8 @@ impl Adapter for WireGuard {
         let down = all(on_each(site.loaded(), |node| {
             self.take_down(node, &running[&node.id()])
         }));
-        let removed = match (site.stand_in(), keys_of_station(&dut)) {
-            (Some(node), Some(file)) => run_tool(node, Program::new(["rm", "-f", file])),
-            _ => Ok(()),
-        };
-        down.and(removed)
+        down.and(site.forget_station_keys(&dut))
     }
-}
-
-/// The file with the keys of a station in a gateway's place.
-fn keys_of_station(dut: &RunningDut) -> Option<&str> {
-    let path = dut.frame_path.as_ref()?;
-    let mut ends = [&path.source, &path.sink].into_iter();
-    ends.find_map(|end| match &end.peer.as_ref()?.keys {
-        StationKeys::WireGuard(file) => Some(file.as_str()),
-        _ => None,
-    })
-}
-
-/// The side that a node's peer is on.
-fn peer_side(node: &dyn Node) -> Side {
-    let (_, peer) = cipher_ends(node.id());
-    Side::of(peer)
-}
-
-/// Sets the interface up and routes into it.
-fn route(site: &Site<'_>, node: &dyn Node) -> Result<()> {
-    let mtu = site.links.mtu;
-    let up = format!("link set {INTERFACE} mtu {mtu} txqueuelen {QUEUE_PACKETS} up\n");
-    ip(node, up + &site.route_into(node.id(), INTERFACE))
 }
 
 /// Removes the socket, which a killed program leaves.

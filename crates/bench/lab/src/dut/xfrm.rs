@@ -140,10 +140,7 @@ impl Xfrm {
     /// Checks that the kernel installed the requested SAs.
     fn prove(&self, site: &Site<'_>, node: &dyn Node) -> Result<()> {
         let sas = sas(site, node, &["list"])?;
-        let fail = |what: String| {
-            let gateway = node.name();
-            Err(site.error(format!("differs from the request on {gateway}: {what}")))
-        };
+        let fail = |what: String| Err(site.differs(node, &what));
         if sas.len() != SPIS.len() {
             return fail(format!("it has {} SAs of {}", sas.len(), SPIS.len()));
         }
@@ -227,21 +224,17 @@ pub(super) fn missing_esp(node: &dyn Node) -> Result<Option<String>> {
 /// Creates the interface on a gateway and routes the networks behind the peer into it.
 pub(super) fn add_interface(site: &Site<'_>, node: &dyn Node) -> Result<()> {
     let (own, _) = cipher_ends(node.id());
-    let (below, mtu) = (own.interface, site.links.mtu);
-    let up = format!(
-        "link add {INTERFACE} type xfrm dev {below} if_id {INTERFACE_ID}\n\
-         link set {INTERFACE} mtu {mtu} up\n"
-    );
-    let added = ip(node, up + &site.route_into(node.id(), INTERFACE));
-    added.map_err(|error| match &error {
-        LabError::Node { node, reason } if reason.contains("Unknown device type") => {
-            site.error(format!(
-                "needs XFRM interfaces, which {node} does not have: {reason}\n\
+    let below = own.interface;
+    let add = format!("link add {INTERFACE} type xfrm dev {below} if_id {INTERFACE_ID}\n");
+    site.set_up(node, INTERFACE, add)
+        .map_err(|error| match &error {
+            LabError::Node { node, reason } if reason.contains("Unknown device type") => site
+                .error(format!(
+                    "needs XFRM interfaces, which {node} does not have: {reason}\n\
                  help: sudo modprobe xfrm_interface (Linux 4.19 or newer)"
-            ))
-        }
-        _ => error,
-    })
+                )),
+            _ => error,
+        })
 }
 
 /// Removes the interface, and thus the routes into it, if it exists.

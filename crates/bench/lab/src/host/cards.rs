@@ -2,6 +2,7 @@
 
 use super::OUTPUT_BYTES_MAX;
 use crate::programs::find;
+use crate::scan::field;
 use nix::net::if_::if_nametoindex;
 use std::collections::BTreeSet;
 use std::fs;
@@ -62,7 +63,9 @@ impl Card {
         Self {
             interface: interface.to_owned(),
             exists: if_nametoindex(interface).is_ok(),
-            driver: value_of(&ethtool("-i", interface), "driver").unwrap_or_default(),
+            driver: field(&ethtool("-i", interface), "driver")
+                .unwrap_or_default()
+                .to_owned(),
             // Without a link it is -1 or cannot be read.
             speed_mbps: text("speed").parse().ok().filter(|&speed| speed > 0),
             receive_ring: receive_ring(&ethtool("-g", interface)),
@@ -130,16 +133,10 @@ fn ethtool(question: &str, interface: &str) -> String {
     )
 }
 
-fn value_of(text: &str, key: &str) -> Option<String> {
-    let mut pairs = text.lines().filter_map(|line| line.split_once(':'));
-    let (_, value) = pairs.find(|(name, _)| name.trim() == key)?;
-    Some(value.trim().to_owned())
-}
-
 /// The receive ring's length, now and at most, as `ethtool -g` prints them: the most first.
 pub(super) fn receive_ring(text: &str) -> Option<[u64; 2]> {
     let (most, now) = text.split_once("Current hardware settings")?;
-    let length = |part| value_of(part, "RX")?.parse::<u64>().ok();
+    let length = |part| field(part, "RX")?.parse::<u64>().ok();
     Some([length(now)?, length(most)?])
 }
 

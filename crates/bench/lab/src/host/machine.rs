@@ -2,6 +2,7 @@
 
 use super::discipline::Discipline;
 use crate::cpus;
+use crate::scan::field;
 use journal::record::Environment;
 use nix::sys::utsname::uname;
 use std::fs;
@@ -117,21 +118,14 @@ fn text(path: impl AsRef<Path>) -> String {
         .to_owned()
 }
 
-fn cpu_field<'a>(cpuinfo: &'a str, name: &str) -> Option<&'a str> {
-    let mut fields = cpuinfo.lines().filter_map(|line| line.split_once(':'));
-    fields
-        .find(|(key, _)| key.trim() == name)
-        .map(|(_, value)| value.trim())
-}
-
 /// ARM has no model name; its implementer and part identify it.
 fn cpu_model(cpuinfo: &str) -> String {
-    if let Some(model) = cpu_field(cpuinfo, "model name") {
+    if let Some(model) = field(cpuinfo, "model name") {
         return model.to_owned();
     }
     match (
-        cpu_field(cpuinfo, "CPU implementer"),
-        cpu_field(cpuinfo, "CPU part"),
+        field(cpuinfo, "CPU implementer"),
+        field(cpuinfo, "CPU part"),
     ) {
         (Some(implementer), Some(part)) => format!("implementer {implementer}, part {part}"),
         _ => String::new(),
@@ -139,7 +133,7 @@ fn cpu_model(cpuinfo: &str) -> String {
 }
 
 fn cpu_features(cpuinfo: &str) -> Vec<String> {
-    let flags = cpu_field(cpuinfo, "flags").or_else(|| cpu_field(cpuinfo, "Features"));
+    let flags = field(cpuinfo, "flags").or_else(|| field(cpuinfo, "Features"));
     let flags: Vec<&str> = flags.unwrap_or_default().split_ascii_whitespace().collect();
     let has = |feature: &&&str| flags.contains(feature);
     CPU_FEATURES
@@ -166,7 +160,7 @@ fn os_name(os_release: &str) -> String {
 
 /// Returns the hypervisor that the CPU reports, with the machine's vendor, if any.
 fn hypervisor(cpuinfo: &str) -> String {
-    let flags = cpu_field(cpuinfo, "flags").unwrap_or_default();
+    let flags = field(cpuinfo, "flags").unwrap_or_default();
     if !flags
         .split_ascii_whitespace()
         .any(|flag| flag == "hypervisor")

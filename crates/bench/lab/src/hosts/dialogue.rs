@@ -2,19 +2,15 @@
 //! each costs hundreds of milliseconds.
 
 use crate::Station;
-use crate::caller::{
-    Errors, INTERRUPT_INTERVAL, Pipes, give_own_session, keep_last_lines, last_words,
-};
+use crate::caller::{Errors, INTERRUPT_INTERVAL, Pipes, last_words, start_piped};
 use crate::sync::Deadline;
-use nix::fcntl::{FcntlArg, OFlag, fcntl};
 use nix::poll::{PollFd, PollFlags, PollTimeout, poll};
 use std::io::{self, BufRead, Read, Write};
 use std::mem;
 use std::os::fd::AsFd;
 use std::os::unix::process::ExitStatusExt;
-use std::process::{Child, ChildStdin, ChildStdout, Command, Stdio};
+use std::process::{Child, ChildStdin, ChildStdout, Command};
 use std::sync::{Arc, Mutex};
-use std::thread;
 use testbed::protocol::Ended;
 use testbed::{Interrupt, LabError, NodeId, Result};
 
@@ -48,43 +44,17 @@ pub(super) enum OutputEvent {
 impl<'a> Dialogue<'a> {
     /// # Errors
     /// When the command cannot be started.
-    pub(super) fn begin(mut command: Command, interrupt: &'a Interrupt) -> io::Result<Self> {
-        command
-            .stdin(Stdio::piped())
-            .stdout(Stdio::piped())
-            .stderr(Stdio::piped());
-        give_own_session(&mut command);
-        let mut child = command.spawn()?;
-        let errors = Arc::default();
-        let pipes = (|| {
-            let taken = (child.stdin.take(), child.stdout.take(), child.stderr.take());
-            let (Some(input), Some(output), Some(stderr)) = taken else {
-                unreachable!("they were asked for");
-            };
-            // Writes must not wait for a host that does not read.
-            fcntl(&input, FcntlArg::F_SETFL(OFlag::O_NONBLOCK))?;
-            let kept = Arc::clone(&errors);
-            let reader = thread::Builder::new().name("errors of a host".into());
-            reader.spawn(move || keep_last_lines(stderr, &kept))?;
-            Ok((input, output))
-        })();
-        match pipes {
-            Ok((input, output)) => Ok(Self {
-                child,
-                input: Some(input),
-                output,
-                heard: Vec::new(),
-                is_over: false,
-                errors,
-                interrupt,
-            }),
-            Err(error) => {
-                // It may have ended by itself.
-                let _ = child.kill();
-                let _ = child.wait();
-                Err(error)
-            }
-        }
+    pub(super) fn begin(command: Command, interrupt: &'a Interrupt) -> io::Result<Self> {
+        let (child, pipes) = start_piped(command, "a host")?;
+        Ok(Self {
+            child,
+            input: Some(pipes.input),
+            output: pipes.output,
+            heard: Vec::new(),
+            is_over: false,
+            errors: pipes.errors,
+            interrupt,
+        })
     }
 
     /// Waits for a line of its output.
@@ -204,7 +174,7 @@ impl<'a> Dialogue<'a> {
         let pipes = Pipes {
             input,
             // Bytes behind the last line belong to the station already.
-            output: Box::new(io::Cursor::new(self.heard).chain(self.output)),
+            output: io::Cursor::new(self.heard).chain(self.output),
             errors: self.errors,
         };
         Station::adopt(id, self.child, pipes, interrupt).map_err(|error| {

@@ -1,6 +1,6 @@
 //! Answers of sources, and the numbers in them.
 
-use crate::scan::{first_decimal, first_number};
+use crate::scan::{first_decimal, first_number, one_line};
 
 /// Largest value that is recorded: thousandths of it are far from the limit of 64 bits.
 const VALUE_MAX: f64 = 1e12;
@@ -86,11 +86,7 @@ pub(super) fn thousandths(value: f64) -> Result<i64, String> {
 
 /// The beginning of a text, on one line.
 fn brief(text: &str) -> String {
-    let line = text.split_whitespace().collect::<Vec<_>>().join(" ");
-    match line.char_indices().nth(TEXT_CHARS_MAX) {
-        Some((end, _)) => format!("{}…", &line[..end]),
-        None => line,
-    }
+    one_line(text, TEXT_CHARS_MAX)
 }
 
 #[cfg(test)]

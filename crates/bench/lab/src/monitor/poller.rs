@@ -2,7 +2,7 @@
 
 use super::query::TimedAnswers;
 use super::series::SeriesBuilder;
-use super::{Answer, BoxCommand, Count, Queries};
+use super::{Answer, BoxCommand, Count, Queries, rapl};
 use journal::record::MonitoredDevice;
 use nix::sched::{CpuSet, sched_getaffinity, sched_setaffinity};
 use nix::time::{ClockId, clock_gettime};
@@ -247,7 +247,10 @@ impl Energy<'_> {
         }
         let mut total = 0_u64;
         for (zone, count) in zones.iter().zip(&mut self.zones) {
-            count.advance(zone.energy_uj, Some(zone.range_uj))?;
+            // A counter of unknown range that falls was reset: a wrap would add 2^64 microjoules, and
+            // the sum would stay at its limit from then on, as if no more power were drawn.
+            let range = Some(zone.range_uj).filter(|range| *range != rapl::UNKNOWN_RANGE);
+            count.advance(zone.energy_uj, range)?;
             total = total.saturating_add(count.total());
         }
         Ok(Answer::Count(total))
@@ -278,4 +281,61 @@ fn free_cpus(busy: &[u16]) -> (Option<CpuSet>, Vec<u16>) {
 fn thread_cpu_ns() -> u64 {
     let time = clock_gettime(ClockId::CLOCK_THREAD_CPUTIME_ID).map(Duration::from);
     time.map_or(0, |time| u64::try_from(time.as_nanos()).unwrap_or(u64::MAX))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::sync::atomic::{AtomicU64, Ordering};
+    use testbed::NodeId;
+
+    /// A machine with one counter.
+    struct Machine {
+        energy_uj: AtomicU64,
+        range_uj: u64,
+    }
+
+    impl Node for Machine {
+        fn id(&self) -> NodeId {
+            NodeId::A
+        }
+
+        fn call(&self, _: Request) -> Result<Response> {
+            Ok(Response::Energy(vec![EnergyZone {
+                energy_uj: self.energy_uj.load(Ordering::Relaxed),
+                range_uj: self.range_uj,
+                ..EnergyZone::default()
+            }]))
+        }
+    }
+
+    /// Reads the counter at these values.
+    fn readings(range_uj: u64, values: &[u64]) -> Vec<Result<Answer, String>> {
+        let machine = Machine {
+            energy_uj: AtomicU64::new(0),
+            range_uj,
+        };
+        let mut energy = Energy {
+            node: &machine,
+            folder: String::new(),
+            zones: vec![Count::default()],
+        };
+        let read = |value: &u64| {
+            machine.energy_uj.store(*value, Ordering::Relaxed);
+            energy.read()
+        };
+        values.iter().map(read).collect()
+    }
+
+    #[test]
+    fn a_counter_that_fell_has_wrapped_only_if_its_range_is_known() {
+        let counts = |found: Vec<Result<Answer, String>>| -> Vec<Option<u64>> {
+            let count = |found: Result<Answer, String>| Some(found.ok()?.count().ok()?.0);
+            found.into_iter().map(count).collect()
+        };
+        let known = counts(readings(1000, &[900, 990, 40, 50]));
+        assert_eq!(known, [Some(900), Some(990), Some(1040), Some(1050)]);
+        let unknown = counts(readings(rapl::UNKNOWN_RANGE, &[900, 990, 40, 50]));
+        assert_eq!(unknown, [Some(900), Some(990), None, Some(50)]);
+    }
 }

@@ -12,6 +12,9 @@ pub(crate) const FOLDER: &str = "/sys/class/powercap";
 /// Prefix of zones.
 const PREFIX: &str = "intel-rapl:";
 
+/// The range of a counter if the kernel does not show it.
+pub(crate) const UNKNOWN_RANGE: u64 = u64::MAX;
+
 /// Domain of the memory modules, a zone below its package.
 const DRAM: &str = "dram";
 
@@ -40,7 +43,7 @@ pub(crate) fn read(folder: &Path) -> io::Result<Vec<EnergyZone>> {
                 name,
                 domain,
                 energy_uj,
-                range_uj: range.map_or(u64::MAX, |most| most.saturating_add(1)),
+                range_uj: range.map_or(UNKNOWN_RANGE, |most| most.saturating_add(1)),
             });
         }
     }

@@ -1,18 +1,13 @@
 //! Vendor-neutral parsing of what boxes print.
 
-use crate::scan::whole;
+use crate::scan::{one_line, whole};
 
 /// Longest fact in a journal, in characters.
 const FACT_CHARS_MAX: usize = 200;
 
 /// Returns the text in one line, shortened.
 pub(super) fn fact(said: &str) -> String {
-    let words: Vec<&str> = said.split_whitespace().collect();
-    let line = words.join(" ");
-    match line.char_indices().nth(FACT_CHARS_MAX) {
-        Some((end, _)) => format!("{}…", &line[..end]),
-        None => line,
-    }
+    one_line(said, FACT_CHARS_MAX)
 }
 
 /// Whether the text contains a whole word, ignoring case: `aes-128-gcm` does not contain `aes-128`.

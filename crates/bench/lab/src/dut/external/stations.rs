@@ -3,21 +3,17 @@
 use super::super::Site;
 use super::super::site::{all, on_each};
 use crate::cables::{Outside, parse_mac};
-use crate::on_node::ip;
+use crate::on_node::{ask, ip};
 use crate::sync::Deadline;
 use crate::topology::{A0, B0, End, Side};
 use serde::Deserialize;
 use std::net::Ipv4Addr;
 use std::thread;
 use std::time::Duration;
-use testbed::protocol::Program;
 use testbed::{FrameEnd, FramePath, Node, NodeId, Result};
 
 /// Interval between two queries of a neighbour.
 const STEP: Duration = Duration::from_millis(100);
-
-/// How long one query may take.
-const TOOL_LIMIT: Duration = Duration::from_secs(5);
 
 /// The stations at the boxes' cables.
 #[derive(Clone, Copy)]
@@ -173,7 +169,7 @@ impl<'a> Cabling<'a> {
             let at = self.at_cable(site, station.id());
             let (interface, name) = (at.interface, station.id().name());
             let show = ["ip", "-json", "link", "show", "dev", interface];
-            let shown = station.run(Program::new(show), TOOL_LIMIT)?.stdout;
+            let shown = ask(station, show)?.stdout;
             let found: Vec<Link> = serde_json::from_str(&shown).unwrap_or_default();
             if !found.iter().any(Link::is_up) {
                 let reason = format!(
@@ -216,9 +212,9 @@ impl<'a> Cabling<'a> {
             let ping = [
                 "ping", "-n", "-q", "-c", "1", "-W", "1", "-I", interface, &next_hop,
             ];
-            station.run(Program::new(ping), TOOL_LIMIT)?;
+            ask(station, ping)?;
             let show = ["ip", "-json", "neigh", "show", &next_hop, "dev", interface];
-            let shown = station.run(Program::new(show), TOOL_LIMIT)?.stdout;
+            let shown = ask(station, show)?.stdout;
             let found: Vec<Neighbour> = serde_json::from_str(&shown).unwrap_or_default();
             let mac = found
                 .iter()

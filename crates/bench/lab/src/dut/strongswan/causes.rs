@@ -3,16 +3,20 @@
 
 /// The meaning of a line of the log.
 struct Known {
-    /// Parts that the line has, in any order.
-    parts: &'static [&'static str],
+    /// The parts of each line that means this, in any order.
+    lines: &'static [&'static [&'static str]],
     /// The device's behaviour, as the rest of a sentence.
     what: &'static str,
     /// What to do.
     help: &'static str,
 }
 
-const fn row(parts: &'static [&'static str], what: &'static str, help: &'static str) -> Known {
-    Known { parts, what, help }
+const fn row(
+    lines: &'static [&'static [&'static str]],
+    what: &'static str,
+    help: &'static str,
+) -> Known {
+    Known { lines, what, help }
 }
 
 const SAME_PPK: &str =
@@ -21,170 +25,151 @@ const SAME_IDS: &str =
     "write the identity that the device shows as `box_id`, and the one that it expects as `own_id`";
 const SELECTORS: &str = "give the device 198.18.0.0/16 on its own side and 198.19.0.0/16 on the station's, single \
                          addresses of them with several `tunnels`, or write `selectors: any`";
-const GROUP: &str = "write a group that the device has in `ike`, as in `aes256-sha256-modp2048`";
-const PROPOSAL: &str = "write what the device accepts as `ike`; a device that knows no peer of the station's address \
-                        answers so too";
 
 /// All known causes: this side's findings come before the peer's answers, which say less.
 const KNOWN: &[Known] = &[
     row(
-        &["no shared key found for"],
+        &[&["no shared key found for"]],
         "shows an identity that the station has no secret for",
         SAME_IDS,
     ),
     row(
-        &["shared key", "MAC mismatched"],
+        &[&["shared key", "MAC mismatched"]],
         "has another pre-shared key than the station",
         "give both the same secret: the station's is the first line of `psk_file`",
     ),
     row(
-        &["PPK required"],
+        &[&["PPK required"], &["peer didn't use PPK"]],
         "does not use the post-quantum pre-shared key",
         SAME_PPK,
     ),
     row(
-        &["peer didn't use PPK"],
-        "does not use the post-quantum pre-shared key",
-        SAME_PPK,
-    ),
-    row(
-        &["received PPK_ID", "but require"],
+        &[&["received PPK_ID", "but require"]],
         "names another post-quantum pre-shared key",
         SAME_PPK,
     ),
     row(
-        &["constraint check failed", "identity"],
+        &[&["constraint check failed", "identity"]],
         "shows another identity than the station expects",
         SAME_IDS,
     ),
     row(
-        &["certificate invalid (valid from"],
+        &[&["certificate invalid (valid from"]],
         "shows a certificate that is not valid today",
         "renew the certificate, or set the clocks of the device and of this machine",
     ),
     row(
-        &["no issuer certificate found for"],
+        &[
+            &["no issuer certificate found for"],
+            &["self-signed certificate", "is not trusted"],
+        ],
         "shows a certificate of an authority that the station was not given",
         "write the authority that issued it as `ca_file`",
     ),
     row(
-        &["self-signed certificate", "is not trusted"],
-        "shows a certificate of an authority that the station was not given",
-        "write the authority that issued it as `ca_file`",
-    ),
-    row(
-        &["no trusted", "public key found for"],
+        &[&["no trusted", "public key found for"]],
         "shows no certificate of its identity",
         "give the device a certificate with `box_id` as subject or alternative name, by the authority of `ca_file`",
     ),
     row(
-        &["no private key found for"],
+        &[&["no private key found for"]],
         "cannot be shown a certificate: the station has none of its identity",
         "the certificate of `certificate_file` must have `own_id` as subject or alternative name, and the key of `key_file`",
     ),
     row(
-        &["no matching peer config found"],
+        &[&["no matching peer config found"]],
         "asks for other identities than the station has",
         SAME_IDS,
     ),
     row(
-        &["received AUTHENTICATION_FAILED"],
+        &[&["received AUTHENTICATION_FAILED"]],
         "refuses the station's authentication (AUTHENTICATION_FAILED): secret, certificate or identity",
         "compare in both the secret (`psk_file`), or the certificates and their authorities, `own_id` and `box_id`, and a \
          PPK; the device's log has the reason",
     ),
     row(
-        &["received NO_PROPOSAL_CHOSEN", "no CHILD_SA built"],
+        &[&["received NO_PROPOSAL_CHOSEN", "no CHILD_SA built"]],
         "refuses the suite for ESP (NO_PROPOSAL_CHOSEN)",
         "give the device the suite of the campaign for ESP; a strongSwan that lacks it in its data path answers so too",
     ),
     row(
-        &["received NO_PROPOSAL_CHOSEN"],
+        &[&["received NO_PROPOSAL_CHOSEN"]],
         "refuses the proposal for IKE (NO_PROPOSAL_CHOSEN)",
-        PROPOSAL,
+        "write what the device accepts as `ike`; a device that knows no peer of the station's address \
+         answers so too",
     ),
     row(
-        &["received TS_UNACCEPTABLE"],
+        &[&["received TS_UNACCEPTABLE"]],
         "refuses the traffic selectors (TS_UNACCEPTABLE)",
         SELECTORS,
     ),
     row(
-        &["no acceptable traffic selectors found"],
+        &[
+            &["no acceptable traffic selectors found"],
+            &["traffic selectors", "unacceptable"],
+        ],
         "asks for other traffic selectors",
         SELECTORS,
     ),
     row(
-        &["traffic selectors", "unacceptable"],
-        "asks for other traffic selectors",
-        SELECTORS,
-    ),
-    row(
-        &["received SINGLE_PAIR_REQUIRED"],
+        &[&["received SINGLE_PAIR_REQUIRED"]],
         "wants a single pair of addresses in each tunnel (SINGLE_PAIR_REQUIRED)",
         "write the number of `tunnels`",
     ),
     row(
-        &["received NO_ADDITIONAL_SAS"],
+        &[&["received NO_ADDITIONAL_SAS"]],
         "takes no further tunnel (NO_ADDITIONAL_SAS)",
         "write fewer `tunnels`, or raise its limit",
     ),
     row(
-        &["received INTERNAL_ADDRESS_FAILURE"],
+        &[&["received INTERNAL_ADDRESS_FAILURE"]],
         "wants to assign an address to the station (INTERNAL_ADDRESS_FAILURE)",
         "configure a connection between sites in it, and not one of a mobile client",
     ),
     row(
-        &["received FAILED_CP_REQUIRED"],
+        &[&["received FAILED_CP_REQUIRED"]],
         "wants to assign an address to the station (FAILED_CP_REQUIRED)",
         "configure a connection between sites in it, and not one of a mobile client",
     ),
     row(
-        &["already retried with DH group"],
+        &[
+            &["already retried with DH group"],
+            &["requested DH group", "not"],
+            &["received INVALID_KE_PAYLOAD"],
+        ],
         "wants another key exchange than the station proposes (INVALID_KE_PAYLOAD)",
-        GROUP,
+        "write a group that the device has in `ike`, as in `aes256-sha256-modp2048`",
     ),
     row(
-        &["requested DH group", "not"],
-        "wants another key exchange than the station proposes (INVALID_KE_PAYLOAD)",
-        GROUP,
-    ),
-    row(
-        &["received INVALID_KE_PAYLOAD"],
-        "wants another key exchange than the station proposes (INVALID_KE_PAYLOAD)",
-        GROUP,
-    ),
-    row(
-        &["received INVALID_MAJOR_VERSION"],
+        &[&["received INVALID_MAJOR_VERSION"]],
         "does not speak IKEv2 (INVALID_MAJOR_VERSION)",
         "configure IKEv2 in it",
     ),
     row(
-        &["received INVALID_SYNTAX"],
+        &[&["received INVALID_SYNTAX"]],
         "does not understand what the station says (INVALID_SYNTAX)",
         "compare the secret and `ike` in both: some devices answer so to another secret",
     ),
     row(
-        &["received UNSUPPORTED_CRITICAL_PAYLOAD"],
+        &[&["received UNSUPPORTED_CRITICAL_PAYLOAD"]],
         "does not know a part of what the station asks for (UNSUPPORTED_CRITICAL_PAYLOAD)",
         "leave `ml_kem` and `ppk_file` out",
     ),
     row(
-        &["received TEMPORARY_FAILURE"],
+        &[&["received TEMPORARY_FAILURE"]],
         "is busy with another exchange (TEMPORARY_FAILURE)",
         "let only one side set up and renew the tunnels",
     ),
     row(
-        &["unable to install"],
+        &[&["unable to install"]],
         "has agreed, and strongSwan on this side could not install what was agreed on",
         "strongSwan may lack the suite in its data path: take another one",
     ),
     row(
-        &["proposals unacceptable"],
-        "proposes nothing that the station accepts",
-        "give the device the suite of the campaign for ESP, and what `ike` has for IKE",
-    ),
-    row(
-        &["no acceptable proposal found"],
+        &[
+            &["proposals unacceptable"],
+            &["no acceptable proposal found"],
+        ],
         "proposes nothing that the station accepts",
         "give the device the suite of the campaign for ESP, and what `ike` has for IKE",
     ),
@@ -208,8 +193,11 @@ pub(super) fn cause(log: &str) -> Cause {
 /// Finds a cause that a line of a log names.
 pub(super) fn known(log: &str) -> Option<Cause> {
     let is_in = |known: &&Known| {
-        let mut lines = log.lines();
-        lines.any(|line| known.parts.iter().all(|part| line.contains(part)))
+        let means_it = |line: &str| {
+            let mut known = known.lines.iter();
+            known.any(|parts| parts.iter().all(|part| line.contains(part)))
+        };
+        log.lines().any(means_it)
     };
     if let Some(known) = KNOWN.iter().find(is_in) {
         return Some(Cause {

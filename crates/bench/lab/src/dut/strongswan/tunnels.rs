@@ -80,11 +80,13 @@ pub(super) fn undo(half: &Half<'_>, site: &Site<'_>, node: &dyn Node) -> Result<
     let addresses = half.addresses().into_iter();
     // Replacing first ensures that the address exists.
     let take = |it| format!("address replace {it} dev lo\naddress del {it} dev lo\n");
-    ip(node, addresses.map(take).collect())?;
-    match half.plan.tunnels {
+    let taken = ip(node, addresses.map(take).collect());
+    // Even if an address stays: a rule that is left would make the next DUT forward differently.
+    let undone = match half.plan.tunnels {
         1 => Ok(()),
         _ => pass_on(PASS_ON_NO_MORE, site, node),
-    }
+    };
+    taken.and(undone)
 }
 
 fn pass_on(script: &str, site: &Site<'_>, node: &dyn Node) -> Result<()> {
@@ -211,4 +213,33 @@ fn await_standing(gateway: &Gateway<'_>, is_it: impl Fn(&Standing) -> bool) -> R
 fn limit(half: &Half<'_>) -> Duration {
     let first = half.ready.unwrap_or(LIMIT.max(TOOL_LIMIT));
     first + LIMIT_EACH * half.plan.tunnels.into()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::tests::FakeLab;
+    use plan::{DataPath, Direction, IkeAuth, StrongSwan};
+    use wire::Suite;
+
+    #[test]
+    fn rules_are_removed_although_an_address_cannot_be() {
+        let lab = FakeLab::new();
+        let site = lab.site(Direction::Both);
+        let plan = StrongSwan {
+            data_path: DataPath::Kernel,
+            suite: Suite::Aes256Gcm,
+            auth: IkeAuth::Psk,
+            ppk: false,
+            ml_kem: false,
+            tunnels: 2,
+        };
+        let gw1 = &lab.gateways[0];
+        gw1.refuse("address del");
+        let half = Half::of(&plan, &site, gw1);
+        let error = undo(&half, &site, gw1).unwrap_err().to_string();
+        assert!(error.contains("address del"), "{error}");
+        let ran = gw1.ran();
+        assert!(ran.iter().any(|it| it.contains("rule del")), "{ran:?}");
+    }
 }

@@ -2,7 +2,6 @@
 
 use super::tool::{wg, wg_with};
 use std::collections::{BTreeMap, BTreeSet};
-use std::fmt::Write;
 use std::net::SocketAddr;
 use testbed::{Node, Result};
 
@@ -32,38 +31,29 @@ impl KeyPair {
 pub(super) struct Conf<'a> {
     pub(super) keys: &'a KeyPair,
     pub(super) port: u16,
-    pub(super) peer: Peer<'a>,
-}
-
-/// Its only peer.
-pub(super) struct Peer<'a> {
-    pub(super) public_key: &'a str,
+    /// Public key of its only peer.
+    pub(super) peer_key: &'a str,
     pub(super) endpoint: SocketAddr,
-    /// The networks behind it, which it may send from.
+    /// The networks behind the peer, which it may send from.
     pub(super) networks: &'a [String],
 }
 
 impl Conf<'_> {
     /// As `wg setconf` reads it.
     pub(super) fn text(&self) -> String {
-        let Peer {
-            public_key,
+        let Self {
+            keys,
+            port,
+            peer_key,
             endpoint,
             networks,
-        } = &self.peer;
-        let mut text = String::new();
-        // Writing to a string cannot fail.
-        let _ = writeln!(
-            text,
-            "[Interface]\nPrivateKey = {}\nListenPort = {}\n",
-            self.keys.private, self.port
-        );
-        let _ = writeln!(
-            text,
-            "[Peer]\nPublicKey = {public_key}\nEndpoint = {endpoint}\nAllowedIPs = {}",
+        } = self;
+        format!(
+            "[Interface]\nPrivateKey = {}\nListenPort = {port}\n\n\
+             [Peer]\nPublicKey = {peer_key}\nEndpoint = {endpoint}\nAllowedIPs = {}\n",
+            keys.private,
             networks.join(", ")
-        );
-        text
+        )
     }
 
     /// Checks that `wg showconf` prints the same settings, in any order. A private key may be
@@ -134,11 +124,9 @@ mod tests {
         let conf = Conf {
             keys: &keys,
             port: 51820,
-            peer: Peer {
-                public_key: "peer=",
-                endpoint: "192.0.2.2:51820".parse().unwrap(),
-                networks: &networks,
-            },
+            peer_key: "peer=",
+            endpoint: "192.0.2.2:51820".parse().unwrap(),
+            networks: &networks,
         };
         conf.compare(shown)
     }

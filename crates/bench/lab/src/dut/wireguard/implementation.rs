@@ -12,24 +12,16 @@ use wire::Suite;
 /// One of the programs.
 pub(super) struct Implementation {
     program: WireGuardProgram,
-    userspace: Option<Userspace>,
-}
-
-/// A program in user space.
-struct Userspace {
-    /// Its name.
-    name: &'static str,
-    /// Arguments before the interface's name.
+    /// Name of the program in user space; `None` for the kernel's.
+    userspace: Option<&'static str>,
+    /// Its arguments before the interface's name.
     options: &'static [&'static str],
 }
 
-impl Userspace {
-    /// Returns its path on a node; its name if it is missing, for the error.
-    fn command(&self, node: &dyn Node) -> Result<String> {
-        // Searched on the node: another host may have it elsewhere.
-        let path = node.locate(self.name)?;
-        Ok(path.unwrap_or_else(|| self.name.to_owned()))
-    }
+/// Returns a program's path on a node; its name if it is missing, for the error.
+fn command(node: &dyn Node, name: &str) -> Result<String> {
+    // Searched on the node: another host may have it elsewhere.
+    Ok(node.locate(name)?.unwrap_or_else(|| name.to_owned()))
 }
 
 impl Implementation {
@@ -40,8 +32,11 @@ impl Implementation {
             WireGuardProgram::Boringtun => &["-f", "--disable-drop-privileges", "-t", "1"],
             WireGuardProgram::Gotatun => &["-f", "--disable-drop-privileges", "-v", "error"],
         };
-        let userspace = of_wireguard(program).map(|name| Userspace { name, options });
-        Self { program, userspace }
+        Self {
+            program,
+            userspace: of_wireguard(program),
+            options,
+        }
     }
 
     /// Whether it is the kernel's, which has no process.
@@ -52,30 +47,28 @@ impl Implementation {
     /// Returns the command that starts the program in the foreground on a node; `None` for the
     /// kernel's.
     pub(super) fn argv(&self, node: &dyn Node, interface: &str) -> Result<Option<Vec<String>>> {
-        let Some(userspace) = &self.userspace else {
+        let Some(name) = self.userspace else {
             return Ok(None);
         };
-        let options = userspace.options.iter().copied().chain([interface]);
-        let words = [userspace.command(node)?]
-            .into_iter()
-            .chain(options.map(str::to_owned));
-        Ok(Some(words.collect()))
+        let mut argv = vec![command(node, name)?];
+        let options = self.options.iter().chain([&interface]);
+        argv.extend(options.map(|word| (*word).to_owned()));
+        Ok(Some(argv))
     }
 
     /// Returns program, version, suite and options.
     pub(super) fn facts(&self, dut: &str, node: &dyn Node) -> Result<BTreeMap<String, String>> {
-        let ask = match &self.userspace {
-            Some(userspace) => Program::new([userspace.command(node)?.as_str(), "--version"]),
+        let ask = match self.userspace {
+            Some(name) => Program::new([command(node, name)?.as_str(), "--version"]),
             None => Program::new(["uname", "-r"]),
         };
         let ended = node.run(ask, TOOL_LIMIT);
         let printed = ended.map_err(|error| self.explain(dut, error))?.stdout;
-        let options = self.userspace.as_ref().map_or(&[][..], |it| it.options);
         let facts = [
             ("program", self.program.name().to_owned()),
             ("version", version(&printed).to_owned()),
             ("suite", Suite::ChaCha20Poly1305.name().to_owned()),
-            ("options", options.join(" ")),
+            ("options", self.options.join(" ")),
         ];
         let known = facts.into_iter().filter(|(_, value)| !value.is_empty());
         Ok(known
@@ -85,8 +78,8 @@ impl Implementation {
 
     /// Names the missing requirement and how to install it, if that is why it did not start.
     pub(super) fn explain(&self, dut: &str, error: LabError) -> LabError {
-        error.into_dut(dut, |node, reason| match &self.userspace {
-            Some(Userspace { name, .. }) if reason.contains(programs::MISSING) => format!(
+        error.into_dut(dut, |node, reason| match self.userspace {
+            Some(name) if reason.contains(programs::MISSING) => format!(
                 "needs the program `{name}`, which is not here\nhelp: {}",
                 how_to_get(name)
             ),

@@ -1,5 +1,6 @@
 //! Suites by the kernel's names, as `ip xfrm` accepts and prints them.
 
+use crate::scan::field;
 use wire::{Cipher, Hmac, Suite};
 
 /// Salt after the key of an AEAD (RFC 4106 §8.1, RFC 7634 §2).
@@ -112,15 +113,10 @@ impl Algorithms {
         // The driver may be one with a generator of vectors: `seqiv(rfc4106(gcm(aes)))`.
         let with_iv = format!("({template})");
         let entries = crypto.split("\n\n").filter_map(|entry| {
-            let value = |key: &str| {
-                let mut lines = entry.lines().filter_map(|line| line.split_once(':'));
-                let (_, value) = lines.find(|(name, _)| name.trim() == key)?;
-                Some(value.trim())
-            };
-            let name = value("name")?;
+            let name = field(entry, "name")?;
             let is_it = name == template || name.ends_with(&with_iv);
-            let priority: u32 = value("priority")?.parse().ok()?;
-            is_it.then(|| (priority, value("driver").unwrap_or_default()))
+            let priority: u32 = field(entry, "priority")?.parse().ok()?;
+            is_it.then(|| (priority, field(entry, "driver").unwrap_or_default()))
         });
         let best = entries.max_by_key(|(priority, _)| *priority);
         best.map(|(_, driver)| driver.to_owned())
