@@ -60,6 +60,16 @@ struct Time {
     by_card: bool,
 }
 
+impl Time {
+    /// The card's time if there is one, else the kernel's.
+    fn new(card_ns: Option<i64>, kernel_ns: i64) -> Self {
+        Self {
+            at_ns: card_ns.unwrap_or(kernel_ns),
+            by_card: card_ns.is_some(),
+        }
+    }
+}
+
 /// The stamps of a frame: the kernel's by CLOCK_REALTIME, the card's by the card's clock.
 #[derive(Debug, Clone, Copy, Default)]
 struct Stamps {
@@ -163,31 +173,17 @@ impl ProbeSocket {
 /// When a frame left, or a little earlier: it was passed to the kernel at `before_ns`. A card's
 /// stamp counts only if it is possible.
 fn departure(before_ns: i64, kernel_ns: Option<i64>, card_ns: Option<[i64; 2]>) -> Time {
-    match card_ns {
-        Some([earliest_ns, _]) if (before_ns..=real_ns()).contains(&earliest_ns) => Time {
-            at_ns: earliest_ns,
-            by_card: true,
-        },
-        _ => Time {
-            at_ns: kernel_ns.unwrap_or(before_ns),
-            by_card: false,
-        },
-    }
+    let earliest_ns = card_ns.map(|[earliest_ns, _]| earliest_ns);
+    let possible = earliest_ns.filter(|at_ns| (before_ns..=real_ns()).contains(at_ns));
+    Time::new(possible, kernel_ns.unwrap_or(before_ns))
 }
 
 /// When a frame arrived, or a little later: the kernel noted it at `noted_ns`, a moment after the
 /// card. A card's stamp counts only if it is possible.
 fn arrival(noted_ns: i64, card_ns: Option<[i64; 2]>) -> Time {
-    match card_ns {
-        Some([_, latest_ns]) if (noted_ns - NOTED_NS_MAX..=noted_ns).contains(&latest_ns) => Time {
-            at_ns: latest_ns,
-            by_card: true,
-        },
-        _ => Time {
-            at_ns: noted_ns,
-            by_card: false,
-        },
-    }
+    let latest_ns = card_ns.map(|[_, latest_ns]| latest_ns);
+    let possible = latest_ns.filter(|at_ns| (noted_ns - NOTED_NS_MAX..=noted_ns).contains(at_ns));
+    Time::new(possible, noted_ns)
 }
 
 /// Answers probes on an interface, from its start until it is dropped.

@@ -28,20 +28,14 @@ const ALL_INTERFACES: libc::c_uint = 0;
 pub(crate) struct PacketSocket(OwnedFd);
 
 impl PacketSocket {
-    /// Opens a socket for every frame, with the system's default buffer.
-    pub(crate) fn open(interface: &str) -> io::Result<Self> {
+    /// Opens a socket for every frame, with the system's default buffer; on request each is behind
+    /// a [`wire::vnet::VnetHeader`] that describes super-packets.
+    pub(crate) fn open(interface: &str, with_headers: bool) -> io::Result<Self> {
         let index = if_nametoindex(interface)?;
         let socket = Self::unbound()?;
-        socket.bind(index)?;
-        Ok(socket)
-    }
-
-    /// Opens a socket for every frame, each behind a [`wire::vnet::VnetHeader`] that describes
-    /// super-packets.
-    pub(crate) fn open_with_headers(interface: &str) -> io::Result<Self> {
-        let index = if_nametoindex(interface)?;
-        let socket = Self::unbound()?;
-        socket.turn_on(libc::PACKET_VNET_HDR)?;
+        if with_headers {
+            socket.turn_on(libc::PACKET_VNET_HDR)?;
+        }
         socket.bind(index)?;
         Ok(socket)
     }
@@ -92,18 +86,7 @@ impl PacketSocket {
     /// Turns on an option of packet sockets.
     fn turn_on(&self, option: libc::c_int) -> io::Result<()> {
         let on: libc::c_int = 1;
-        // SAFETY: the pointer is to a live `c_int`, and the length is its size.
-        let result = unsafe {
-            libc::setsockopt(
-                self.0.as_raw_fd(),
-                libc::SOL_PACKET,
-                option,
-                (&raw const on).cast(),
-                size_of::<libc::c_int>() as libc::socklen_t,
-            )
-        };
-        Errno::result(result)?;
-        Ok(())
+        set_option(&self.0, (libc::SOL_PACKET, option), &on)
     }
 
     fn bind(&self, index: libc::c_uint) -> io::Result<()> {
@@ -189,15 +172,23 @@ fn attach(socket: &impl AsRawFd, filter: &[libc::sock_filter]) -> io::Result<()>
         len: u16::try_from(filter.len()).map_err(|_| io::ErrorKind::InvalidInput)?,
         filter: filter.as_ptr().cast_mut(),
     };
-    // SAFETY: the pointers are to a live `sock_fprog` and the instructions it counts, which the
-    // kernel copies and does not write to.
+    // The kernel copies the instructions, which live until then, and does not write to them.
+    set_option(socket, (libc::SOL_SOCKET, libc::SO_ATTACH_FILTER), &program)
+}
+
+fn set_option<T>(
+    socket: &impl AsRawFd,
+    (level, option): (libc::c_int, libc::c_int),
+    value: &T,
+) -> io::Result<()> {
+    // SAFETY: the pointer is to a live value, which the kernel copies, and the length is its size.
     let result = unsafe {
         libc::setsockopt(
             socket.as_raw_fd(),
-            libc::SOL_SOCKET,
-            libc::SO_ATTACH_FILTER,
-            (&raw const program).cast(),
-            size_of::<libc::sock_fprog>() as libc::socklen_t,
+            level,
+            option,
+            (&raw const *value).cast(),
+            size_of::<T>() as libc::socklen_t,
         )
     };
     Errno::result(result)?;

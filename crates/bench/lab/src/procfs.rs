@@ -8,7 +8,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
 use std::os::unix::fs::MetadataExt;
 use testbed::machine::{boot_id, tick_ns};
-use testbed::protocol::{CpuTime, Response};
+use testbed::protocol::CpuTime;
 
 /// One process, from `/proc/PID/stat`.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -160,28 +160,25 @@ pub(crate) fn marked(variable: &str) -> Vec<(ProcessStat, String)> {
 
 /// CPU time of a process and the children that it waited for, without living children.
 pub(crate) fn own_cpu_time(pid: u32) -> Option<CpuTime> {
-    let (own, tick_ns) = (ProcessStat::read(pid)?, tick_ns());
-    Some(CpuTime {
-        user_ns: own.user_ticks * tick_ns,
-        system_ns: own.system_ticks * tick_ns,
-        ..CpuTime::default()
-    })
+    Some(cpu_time_of(&[ProcessStat::read(pid)?]))
 }
 
 /// CPU time of a process, its living descendants, and all children they waited for. Resolution: one
 /// tick, 10 ms.
 pub(crate) fn cpu_time(pid: u32) -> Option<CpuTime> {
-    let tick_ns = tick_ns();
     let own = ProcessStat::read(pid)?;
-    let family = descendants(pid);
-    let sum = |ticks: fn(&ProcessStat) -> u64| {
-        (ticks(&own) + family.iter().map(ticks).sum::<u64>()) * tick_ns
-    };
-    Some(CpuTime {
+    let mut family = descendants(pid);
+    family.push(own);
+    Some(cpu_time_of(&family))
+}
+
+fn cpu_time_of(processes: &[ProcessStat]) -> CpuTime {
+    let sum = |ticks: fn(&ProcessStat) -> u64| processes.iter().map(ticks).sum::<u64>() * tick_ns();
+    CpuTime {
         user_ns: sum(|process| process.user_ticks),
         system_ns: sum(|process| process.system_ticks),
         ..CpuTime::default()
-    })
+    }
 }
 
 /// Resident memory of a process and its living descendants. Shared pages count for each of them.
@@ -305,23 +302,28 @@ fn parse_counter_line(line: &str) -> InterfaceCounters {
     }
 }
 
-/// UDP over IPv4 in this network namespace: `InErrors` and `RcvbufErrors` of `/proc/net/snmp`.
-pub(crate) fn udp_errors() -> std::io::Result<Response> {
+/// The counters of a table of `/proc/net/snmp` or `/proc/net/netstat`, by name. `prefix` begins the
+/// table's lines.
+pub(crate) fn table<'t>(text: &'t str, prefix: &str) -> impl Iterator<Item = (&'t str, u64)> {
+    // Two lines begin so: the names, and the values in the same order.
+    let mut lines = text.lines().filter_map(|line| line.strip_prefix(prefix));
+    let names = lines.next().unwrap_or_default().split_ascii_whitespace();
+    let values = lines.next().unwrap_or_default().split_ascii_whitespace();
+    // Settings among the counters may be negative.
+    let counters = names.zip(values);
+    counters.filter_map(|(name, value)| Some((name, value.parse().ok()?)))
+}
+
+/// UDP over IPv4 in this network namespace: `RcvbufErrors` and `InErrors` of `/proc/net/snmp`.
+pub(crate) fn udp_errors() -> std::io::Result<[u64; 2]> {
     parse_udp_errors(&fs::read_to_string("/proc/self/net/snmp")?)
         .ok_or_else(|| std::io::Error::other("it has no UDP errors"))
 }
 
-fn parse_udp_errors(text: &str) -> Option<Response> {
-    // Two lines begin so: the names, and the values in the same order.
-    let mut lines = text.lines().filter_map(|line| line.strip_prefix("Udp: "));
-    let names = lines.next()?.split_ascii_whitespace();
-    let values = lines.next()?.split_ascii_whitespace();
-    let counters: BTreeMap<&str, &str> = names.zip(values).collect();
-    let counter = |name| counters.get(name)?.parse().ok();
-    Some(Response::UdpErrors {
-        receive_buffer_errors: counter("RcvbufErrors")?,
-        in_errors: counter("InErrors")?,
-    })
+fn parse_udp_errors(text: &str) -> Option<[u64; 2]> {
+    let counters: BTreeMap<&str, u64> = table(text, "Udp: ").collect();
+    let counter = |name| counters.get(name).copied();
+    Some([counter("RcvbufErrors")?, counter("InErrors")?])
 }
 
 /// Returns a number under `/proc/sys/net/core`, by the last part of its name; `None` if it is not
@@ -413,14 +415,8 @@ mod tests {
     fn udp_errors_are_read_by_name_and_not_by_place() {
         let text = "Ip: A B\nIp: 1 2\nUdp: InDatagrams InErrors New RcvbufErrors\nUdp: 9 7 8 5\n\
                     UdpLite: InErrors RcvbufErrors\nUdpLite: 1 1\n";
-        assert!(matches!(
-            parse_udp_errors(text),
-            Some(Response::UdpErrors {
-                receive_buffer_errors: 5,
-                in_errors: 7
-            })
-        ));
-        assert!(parse_udp_errors("Udp: InErrors\nUdp: 1\n").is_none());
+        assert_eq!(parse_udp_errors(text), Some([5, 7]));
+        assert_eq!(parse_udp_errors("Udp: InErrors\nUdp: 1\n"), None);
     }
 
     #[test]

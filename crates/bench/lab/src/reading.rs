@@ -3,7 +3,7 @@
 use crate::procfs;
 use std::fs;
 use std::io;
-use testbed::protocol::{CpuTime, NodeReading, Response};
+use testbed::protocol::{CpuTime, NodeReading};
 
 /// Reads this node's counters.
 pub(crate) fn read(processes: Vec<CpuTime>) -> io::Result<NodeReading> {
@@ -22,13 +22,7 @@ pub(crate) fn read(processes: Vec<CpuTime>) -> io::Result<NodeReading> {
 }
 
 fn socket_drops() -> io::Result<u64> {
-    let v4 = match procfs::udp_errors()? {
-        Response::UdpErrors {
-            receive_buffer_errors,
-            ..
-        } => receive_buffer_errors,
-        _ => 0,
-    };
+    let [v4, _] = procfs::udp_errors()?;
     // A kernel without IPv6 lacks this file.
     let v6 = fs::read_to_string("/proc/self/net/snmp6").unwrap_or_default();
     Ok(v4 + parse_v6_socket_drops(&v6))

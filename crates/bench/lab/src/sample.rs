@@ -54,7 +54,7 @@ pub(crate) fn sample(
     let tap = (wanted.packets > 0 || wanted.contents)
         .then(|| PacketTap::open(interface))
         .transpose()?;
-    let socket = PacketSocket::open(interface)?;
+    let socket = PacketSocket::open(interface, false)?;
     let mut tally = Tally::new(expected);
     let mut buffer = vec![0; FRAME_BYTES_MAX];
     while tally.link.frames < u64::from(wanted.frames) {

@@ -11,79 +11,65 @@ const PAIRS: [&str; 3] = ["veth", "netkit", "vxcan"];
 /// Keys of a kind's data that name the interface below.
 const BELOW: [&str; 3] = ["link", "slave1", "slave2"];
 
-/// An interface as printed by `ip -json -details address`.
+/// An interface as printed by `ip -json -details address`, which also prints an empty object for
+/// each interface that was not asked for, in some versions.
 #[derive(Debug, Clone, Default, Deserialize)]
+#[serde(default)]
 pub(super) struct HostInterface {
     pub(super) ifname: String,
-    #[serde(default)]
     pub(super) flags: Vec<String>,
-    #[serde(default)]
     pub(super) mtu: u32,
-    #[serde(default)]
     link_type: String,
-    #[serde(default)]
     pub(super) address: String,
-    #[serde(default)]
     master: Option<String>,
     /// The interface that it is made on, or its other end.
-    #[serde(default)]
     link: Option<String>,
-    #[serde(default)]
     linkinfo: LinkInfo,
-    #[serde(default)]
     addr_info: Vec<Address>,
 }
 
 #[derive(Debug, Clone, Default, Deserialize)]
+#[serde(default)]
 struct LinkInfo {
-    #[serde(default)]
     info_kind: String,
-    #[serde(default)]
     info_data: Value,
 }
 
 #[derive(Debug, Clone, Default, Deserialize)]
+#[serde(default)]
 struct Address {
-    #[serde(default)]
     family: String,
-    #[serde(default)]
     local: String,
-    #[serde(default)]
     scope: String,
 }
 
 /// A route as printed by `ip -json route`.
 #[derive(Debug, Clone, Default, Deserialize)]
+#[serde(default)]
 struct Route {
-    #[serde(default)]
     dst: String,
-    #[serde(default)]
     dev: String,
-    #[serde(default, rename = "type")]
+    #[serde(rename = "type")]
     kind: String,
-    #[serde(default)]
     table: Option<String>,
-    #[serde(default)]
     protocol: String,
     /// Of a route over several interfaces.
-    #[serde(default)]
     nexthops: Vec<NextHop>,
 }
 
 #[derive(Debug, Clone, Default, Deserialize)]
+#[serde(default)]
 struct NextHop {
-    #[serde(default)]
     dev: String,
 }
 
 /// A queueing discipline as printed by `tc -json qdisc`.
-#[derive(Debug, Clone, Deserialize)]
+#[derive(Debug, Clone, Default, Deserialize)]
+#[serde(default)]
 struct Queueing {
     kind: String,
     /// `0:` for disciplines that the kernel sets.
-    #[serde(default)]
     handle: String,
-    #[serde(default)]
     root: bool,
 }
 

@@ -1,5 +1,6 @@
 //! IP, ICMP, UDP and TCP counters of a network namespace.
 
+use crate::procfs;
 use std::collections::BTreeMap;
 use std::{fs, io};
 use testbed::Counted;
@@ -47,7 +48,7 @@ pub(super) fn stack() -> io::Result<BTreeMap<String, u64>> {
     let mut found = BTreeMap::new();
     for (text, tables) in [(&snmp, &SNMP[..]), (&netstat, &NETSTAT[..])] {
         for (prefix, names) in tables {
-            found.extend(parse(text, prefix, names));
+            found.extend(wanted(text, prefix, names));
         }
     }
     let interfaces = fs::read_to_string("/proc/self/net/dev")?;
@@ -62,15 +63,11 @@ fn loopback(interfaces: &str) -> Option<u64> {
     counts.split_ascii_whitespace().nth(1)?.parse().ok()
 }
 
-/// Returns the `wanted` values from a line of names and a line of values that begin with `prefix`.
-fn parse(text: &str, prefix: &str, wanted: &[&str]) -> BTreeMap<String, u64> {
-    let mut lines = text.lines().filter_map(|line| line.strip_prefix(prefix));
-    let names = lines.next().unwrap_or_default().split_ascii_whitespace();
-    let values = lines.next().unwrap_or_default().split_ascii_whitespace();
-    names
-        .zip(values)
-        .filter(|(name, _)| wanted.contains(name))
-        .filter_map(|(name, value)| Some((name.to_owned(), value.parse().ok()?)))
+/// Returns the counters of a table with these names.
+fn wanted(text: &str, prefix: &str, names: &[&str]) -> BTreeMap<String, u64> {
+    let wanted = procfs::table(text, prefix).filter(|(name, _)| names.contains(name));
+    wanted
+        .map(|(name, count)| (name.to_owned(), count))
         .collect()
 }
 
@@ -100,14 +97,14 @@ mod tests {
     #[test]
     fn counters_are_read_by_name_and_their_growth_leaves_out_zeros() {
         let text = "Ip: A\nIp: 1\nTcp: MaxConn RetransSegs OutSegs\nTcp: -1 5 90\nUdp: RetransSegs\nUdp: 7\n";
-        let before = parse(text, "Tcp: ", &["OutSegs", "RetransSegs"]);
+        let before = wanted(text, "Tcp: ", &["OutSegs", "RetransSegs"]);
         assert_eq!(
             before,
             [("RetransSegs".to_owned(), 5), ("OutSegs".to_owned(), 90)].into()
         );
         let after = [("RetransSegs".to_owned(), 5), ("OutSegs".to_owned(), 100)].into();
         assert_eq!(growth(&before, &after), [("OutSegs".to_owned(), 10)].into());
-        assert!(parse("", "Tcp: ", &["OutSegs"]).is_empty());
+        assert!(wanted("", "Tcp: ", &["OutSegs"]).is_empty());
     }
 
     #[test]

@@ -101,6 +101,12 @@ fn word(body: &[u8], at: usize) -> u32 {
     body.get(at..).and_then(number).unwrap_or(0)
 }
 
+/// The first attribute of a kind.
+fn value<'b>(attributes: &[(u16, &'b [u8])], kind: u16) -> Option<&'b [u8]> {
+    let found = attributes.iter().find(|(known, _)| *known == kind);
+    found.map(|(_, value)| *value)
+}
+
 fn interface(names: &Names, index: u32) -> String {
     let name = names.get(&index).cloned();
     name.unwrap_or_else(|| format!("interface {index}"))
@@ -141,19 +147,17 @@ fn link(body: &[u8], names: &mut Names) -> Option<(String, Values)> {
 
 /// Whether a link's message reports changed offloads.
 fn has_new_features(body: &[u8]) -> bool {
-    let found = attributes(body, LINK_BYTES);
-    let event = found.iter().find(|(kind, _)| *kind == LINK_EVENT);
-    event.and_then(|(_, value)| number(value)) == Some(FEATURES_EVENT)
+    let event = value(&attributes(body, LINK_BYTES), LINK_EVENT);
+    event.and_then(number) == Some(FEATURES_EVENT)
 }
 
 /// Returns `None` for a link-local IPv6 address, which the kernel assigns and tests by itself.
 fn address(body: &[u8], names: &Names) -> Option<(String, Values)> {
     let prefix = *body.get(1)?;
     let found = attributes(body, ADDRESS_BYTES);
-    let value = |wanted| Some(found.iter().find(|(kind, _)| *kind == wanted)?.1);
     // On a point-to-point interface `IFA_ADDRESS` is the address of the peer. IPv6 mostly has no
     // `IFA_LOCAL`.
-    let bytes = value(libc::IFA_LOCAL).or_else(|| value(libc::IFA_ADDRESS))?;
+    let bytes = value(&found, libc::IFA_LOCAL).or_else(|| value(&found, libc::IFA_ADDRESS))?;
     let address = ip(bytes)?;
     let interface = interface(names, word(body, 4));
     let name = format!("address {address}/{prefix} of {interface}");
@@ -223,18 +227,13 @@ const RULE_PRIORITY: u16 = 6;
 fn rule(body: &[u8]) -> Option<(String, Values)> {
     let header = body.first_chunk::<RULE_BYTES>()?;
     let found = attributes(body, RULE_BYTES);
-    let priority = found.iter().find(|(kind, _)| *kind == RULE_PRIORITY);
-    let priority = priority.and_then(|(_, value)| number(value)).unwrap_or(0);
+    let priority = value(&found, RULE_PRIORITY).and_then(number).unwrap_or(0);
     // Several rules may share a priority, so their selectors and targets are part of the name.
     let rest = found.iter().filter(|(kind, _)| *kind != RULE_PRIORITY);
     let rest: Vec<String> = rest
         .map(|(kind, value)| format!("{kind}={}", hex(value)))
         .collect();
-    let version = if i32::from(header[0]) == libc::AF_INET6 {
-        "IPv6"
-    } else {
-        "IPv4"
-    };
+    let version = version(header[0]);
     let name = format!(
         "{version} routing rule {priority} ({}; {})",
         hex(&header[1..8]),
@@ -275,12 +274,8 @@ pub(super) fn queue_drops(message: &Message, names: &Names) -> Option<(String, u
     let body = &message.body;
     let is_root = word(body, 12) == ROOT;
     let found = attributes(body, QUEUE_BYTES);
-    let of = |found: &[(u16, &[u8])], wanted| -> Option<Vec<u8>> {
-        let value = found.iter().find(|(kind, _)| *kind == wanted)?.1;
-        Some(value.to_vec())
-    };
-    let statistics = of(&found, QUEUE_STATISTICS)?;
-    let counts = of(&attributes(&statistics, 0), QUEUE_COUNTS)?;
+    let statistics = attributes(value(&found, QUEUE_STATISTICS)?, 0);
+    let counts = value(&statistics, QUEUE_COUNTS)?;
     let drops = counts.get(DROPS_AT..).and_then(number)?;
     is_root.then(|| (interface(names, word(body, 4)), drops.into()))
 }
@@ -309,12 +304,15 @@ fn conf(body: &[u8], names: &Names) -> Option<(String, Values)> {
         -2 => "new interfaces".to_owned(),
         _ => interface(names, index),
     };
-    let version = if i32::from(*body.first()?) == libc::AF_INET6 {
-        "IPv6"
-    } else {
-        "IPv4"
-    };
+    let version = version(*body.first()?);
     Some((format!("{version} of {of}"), values))
+}
+
+fn version(family: u8) -> &'static str {
+    match i32::from(family) {
+        libc::AF_INET6 => "IPv6",
+        _ => "IPv4",
+    }
 }
 
 fn ip(bytes: &[u8]) -> Option<IpAddr> {

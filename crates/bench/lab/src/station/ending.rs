@@ -35,20 +35,11 @@ impl Ending {
     pub(super) fn come(&mut self, processes: &Processes) {
         // Programs first: they may concern interfaces that are returned afterwards.
         for program in std::mem::take(&mut self.programs) {
-            run(&program, self.limit, processes);
+            let _ = processes.run(&program, self.limit);
         }
         for lent in std::mem::take(&mut self.lent) {
-            let run = |program: &Program| run(program, TOOL_LIMIT, processes);
+            let run = |program: &Program| drop(processes.run(program, TOOL_LIMIT));
             lent::give_back(&lent, None, &self.home, &run);
         }
-    }
-}
-
-/// Runs a program to its end or its time limit.
-fn run(program: &Program, limit: Duration, processes: &Processes) {
-    if let Ok((handle, process)) = processes.spawn(program) {
-        // No caller is left to report a failure to.
-        let _ = process.wait(limit);
-        processes.forget(handle);
     }
 }

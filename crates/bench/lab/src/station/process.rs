@@ -108,30 +108,24 @@ impl Process {
     /// Waits until the program is ready and returns its output so far; kills it at the time limit.
     pub(super) fn await_ready(&self, ready: &Ready, limit: Duration) -> Result<String, String> {
         let deadline = Deadline::after(limit);
-        let waits_for = match ready {
-            Ready::Started => return Ok(lock(&self.output).stdout.text()),
-            Ready::Listening(port) => {
-                if self.await_socket(|| procfs::listens(*port), deadline) {
-                    return Ok(lock(&self.output).stdout.text());
-                }
-                format!("to listen on TCP port {port}")
-            }
-            Ready::Bound(port) => {
-                if self.await_socket(|| procfs::is_bound(*port), deadline) {
-                    return Ok(lock(&self.output).stdout.text());
-                }
-                format!("to bind UDP port {port}")
-            }
-            Ready::Line(prefix) => {
-                let found = |output: &Output| output.stdout.line(prefix).is_some();
-                // The end of the program completes its output, and so ends this wait.
-                let output = self.await_output(deadline, |output| found(output) || output.complete);
-                if found(&output) {
-                    return Ok(output.stdout.text());
-                }
-                format!("to print a line that begins with `{prefix}`")
-            }
+        let (is_ready, waits_for) = match ready {
+            Ready::Started => (true, String::new()),
+            Ready::Listening(port) => (
+                self.await_socket(|| procfs::listens(*port), deadline),
+                format!("to listen on TCP port {port}"),
+            ),
+            Ready::Bound(port) => (
+                self.await_socket(|| procfs::is_bound(*port), deadline),
+                format!("to bind UDP port {port}"),
+            ),
+            Ready::Line(prefix) => (
+                self.await_line(prefix, deadline).is_some(),
+                format!("to print a line that begins with `{prefix}`"),
+            ),
         };
+        if is_ready {
+            return Ok(lock(&self.output).stdout.text());
+        }
         // Before the kill, after which every program has ended.
         let timed_out = lock(&self.state).exit.is_none();
         let ended = self.kill_and_wait()?;
@@ -157,18 +151,12 @@ impl Process {
         state.exit.is_none() && is_there()
     }
 
-    /// Waits for a line that begins with `prefix`, the program's end, or `limit`.
-    pub(super) fn await_line(&self, prefix: &str, limit: Duration) -> Option<String> {
+    /// Waits for a line that begins with `prefix`, the program's end, or the deadline.
+    pub(super) fn await_line(&self, prefix: &str, deadline: Deadline) -> Option<String> {
         let found = |output: &Output| output.stdout.line(prefix);
-        let output = self.await_output(Deadline::after(limit), |output| {
-            output.complete || found(output).is_some()
-        });
-        found(&output)
-    }
-
-    /// Signals the program and its group; the group is killed when the program ends.
-    pub(super) fn signal(&self, signal: Signal) {
-        self.signal_group(signal);
+        // The end of the program completes its output, and so ends this wait.
+        let is_over = |output: &Output| output.complete || found(output).is_some();
+        found(&self.await_output(deadline, is_over))
     }
 
     /// Waits for the program's end; kills it after `limit`.
@@ -184,12 +172,12 @@ impl Process {
 
     /// Sends SIGTERM, and SIGKILL after `grace`.
     pub(super) fn stop(&self, grace: Duration) -> Result<Ended, String> {
-        self.signal_group(Signal::SIGTERM);
+        self.signal(Signal::SIGTERM);
         self.wait(grace)
     }
 
     fn kill_and_wait(&self) -> Result<Ended, String> {
-        self.signal_group(Signal::SIGKILL);
+        self.signal(Signal::SIGKILL);
         self.await_end(Deadline::after(KILL_LIMIT)).ok_or_else(|| {
             format!(
                 "`{}` (process {}) hangs in the kernel and cannot be killed",
@@ -240,45 +228,38 @@ impl Process {
 
     /// CPU time so far, including descendants; the total after the end.
     pub(super) fn cpu_time(&self) -> Option<CpuTime> {
-        // The lock prevents reaping, so the number still belongs to this process.
-        let state = lock(&self.state);
-        match &state.exit {
-            Some(exit) => Some(exit.cpu),
-            None => procfs::cpu_time(self.pid.as_raw().cast_unsigned()),
-        }
+        self.read(procfs::cpu_time, |exit| Some(exit.cpu))
     }
 
     /// Like [`cpu_time`](Self::cpu_time), without living descendants, so it searches no other
     /// processes.
     pub(super) fn own_cpu_time(&self) -> Option<CpuTime> {
-        let state = lock(&self.state);
-        match &state.exit {
-            Some(exit) => Some(exit.cpu),
-            None => procfs::own_cpu_time(self.pid.as_raw().cast_unsigned()),
-        }
+        self.read(procfs::own_cpu_time, |exit| Some(exit.cpu))
     }
 
     /// Resident memory, including living descendants; `None` after the end.
     pub(super) fn resident_bytes(&self) -> Option<u64> {
-        let state = lock(&self.state);
-        match state.exit {
-            Some(_) => None,
-            None => procfs::resident_bytes(self.pid.as_raw().cast_unsigned()),
-        }
+        self.read(procfs::resident_bytes, |_| None)
     }
 
     /// The process's entry in `/proc`; `None` after the end.
     pub(super) fn stat(&self) -> Option<ProcessStat> {
+        self.read(ProcessStat::read, |_| None)
+    }
+
+    /// Reads a value of the process by its number, or after its end by how it ended.
+    fn read<T>(&self, running: fn(u32) -> Option<T>, ended: fn(&Ended) -> Option<T>) -> Option<T> {
+        // The lock prevents reaping, so the number still belongs to this process.
         let state = lock(&self.state);
-        match state.exit {
-            Some(_) => None,
-            None => ProcessStat::read(self.pid.as_raw().cast_unsigned()),
+        match &state.exit {
+            Some(exit) => ended(exit),
+            None => running(self.pid.as_raw().cast_unsigned()),
         }
     }
 
     /// Signals the process and its group, and has the rest of the group killed at its end. The lock
     /// prevents reaping meanwhile, so no other process can have taken its number.
-    fn signal_group(&self, signal: Signal) {
+    pub(super) fn signal(&self, signal: Signal) {
         let mut state = lock(&self.state);
         if state.exit.is_none() {
             state.end_group = true;

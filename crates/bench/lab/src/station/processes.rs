@@ -10,7 +10,7 @@ use nix::unistd::Pid;
 use std::collections::BTreeMap;
 use std::sync::{Arc, Condvar, Mutex};
 use std::time::Duration;
-use testbed::protocol::Program;
+use testbed::protocol::{Ended, Program};
 
 /// Most programs that one station keeps at a time, including ended programs not yet reported.
 const PROCESSES_MAX: usize = 4096;
@@ -71,6 +71,14 @@ impl Processes {
         table.by_handle.insert(handle, Arc::clone(&process));
         self.started.notify_all();
         Ok((handle, process))
+    }
+
+    /// Runs a program to its end, or its time limit.
+    pub(super) fn run(&self, program: &Program, limit: Duration) -> Result<Ended, String> {
+        let (handle, process) = self.spawn(program)?;
+        let ended = process.wait(limit);
+        self.forget(handle);
+        ended
     }
 
     /// Returns the program with this handle.

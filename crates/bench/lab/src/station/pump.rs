@@ -7,7 +7,7 @@ use nix::fcntl::{FcntlArg, OFlag, fcntl};
 use nix::poll::{PollFd, PollFlags, PollTimeout, poll};
 use nix::sys::eventfd::EventFd;
 use std::io::{self, Read, Write};
-use std::os::fd::AsFd;
+use std::os::fd::{AsFd, BorrowedFd};
 use std::process::{ChildStderr, ChildStdin, ChildStdout};
 use std::sync::{Condvar, Mutex};
 
@@ -30,6 +30,17 @@ pub(super) struct Pipes {
     pub(super) stdin: Option<ChildStdin>,
     pub(super) stdout: Option<ChildStdout>,
     pub(super) stderr: Option<ChildStderr>,
+}
+
+impl Pipes {
+    fn open(&self) -> impl Iterator<Item = BorrowedFd<'_>> {
+        let all = [
+            self.stdin.as_ref().map(AsFd::as_fd),
+            self.stdout.as_ref().map(AsFd::as_fd),
+            self.stderr.as_ref().map(AsFd::as_fd),
+        ];
+        all.into_iter().flatten()
+    }
 }
 
 /// Moves bytes until the program has ended and every pipe is closed.
@@ -98,14 +109,9 @@ fn wait(pipes: &Pipes, ended: &EventFd, has_ended: bool) -> io::Result<bool> {
     if !has_ended {
         fds.push(PollFd::new(ended.as_fd(), PollFlags::POLLIN));
     }
-    let writable = pipes.stdin.as_ref().map(AsFd::as_fd);
-    let readable = [
-        pipes.stdout.as_ref().map(AsFd::as_fd),
-        pipes.stderr.as_ref().map(AsFd::as_fd),
-    ];
-    fds.extend(writable.map(|pipe| PollFd::new(pipe, PollFlags::POLLOUT)));
-    let readable = readable.into_iter().flatten();
-    fds.extend(readable.map(|pipe| PollFd::new(pipe, PollFlags::POLLIN)));
+    // Each end can be used in one way only, so the kernel ignores the other flag.
+    let either = PollFlags::POLLIN | PollFlags::POLLOUT;
+    fds.extend(pipes.open().map(|pipe| PollFd::new(pipe, either)));
     loop {
         match poll(&mut fds, PollTimeout::NONE) {
             Ok(_) => return Ok(!has_ended && fds[0].any() == Some(true)),
@@ -152,12 +158,7 @@ fn take<P: Read>(pipe: &mut Option<P>, buffer: &mut [u8], mut push: impl FnMut(&
 }
 
 fn set_nonblocking(pipes: &Pipes) -> io::Result<()> {
-    let fds = [
-        pipes.stdin.as_ref().map(AsFd::as_fd),
-        pipes.stdout.as_ref().map(AsFd::as_fd),
-        pipes.stderr.as_ref().map(AsFd::as_fd),
-    ];
-    for fd in fds.into_iter().flatten() {
+    for fd in pipes.open() {
         fcntl(fd, FcntlArg::F_SETFL(OFlag::O_NONBLOCK))?;
     }
     Ok(())

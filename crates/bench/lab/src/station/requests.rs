@@ -9,8 +9,7 @@ use crate::monitor::rapl;
 use crate::perf::Counting;
 use crate::sample::{self, Expected, Watch};
 use crate::settings::{ParameterFiles, SettingsWatch};
-use crate::sync::await_true;
-use crate::sync::lock;
+use crate::sync::{Deadline, await_true, lock};
 use crate::{Station, cpus, host, http, lent, offloads, privilege, procfs, reading};
 use nix::sys::signal::Signal;
 use std::collections::BTreeMap;
@@ -41,8 +40,8 @@ pub(super) struct Requests {
     processes: Arc<Processes>,
     folder: Mutex<Folder>,
     of_machine: OfMachine,
-    watches: Mutex<Watches>,
-    settings: Mutex<BTreeMap<u64, SettingsWatch>>,
+    watches: Mutex<Watches<Watch>>,
+    settings: Mutex<Watches<SettingsWatch>>,
     ending: Mutex<Ending>,
     /// Answers the other host's clock probes.
     clocks: Mutex<Option<Answerer>>,
@@ -92,11 +91,51 @@ impl OfMachine {
     }
 }
 
-/// Active watches.
-#[derive(Default)]
-struct Watches {
-    last_handle: u64,
-    by_handle: BTreeMap<u64, Watch>,
+/// Active watches of one kind, by handle.
+struct Watches<T> {
+    last: u64,
+    active: BTreeMap<u64, T>,
+}
+
+impl<T> Watches<T> {
+    const NONE: Self = Self {
+        last: 0,
+        active: BTreeMap::new(),
+    };
+
+    /// Starts one more.
+    fn add(
+        &mut self,
+        kind: &str,
+        start: impl FnOnce() -> Result<T, String>,
+    ) -> Result<Response, String> {
+        if self.active.len() >= WATCHES_MAX {
+            return Err(format!(
+                "{WATCHES_MAX} {kind} are the most that one station keeps"
+            ));
+        }
+        let started = start()?;
+        // No handle is used twice: a late request must not end another trial's watch.
+        self.last += 1;
+        let watch = self.last;
+        self.active.insert(watch, started);
+        Ok(Response::Watching { watch })
+    }
+
+    fn end(&mut self, watch: u64) -> Result<T, String> {
+        self.active
+            .remove(&watch)
+            .ok_or_else(|| unknown_watch(watch))
+    }
+}
+
+fn unknown_watch(watch: u64) -> String {
+    format!("watch {watch} is unknown here, or has been ended already")
+}
+
+/// Returns a value that a process has until its end.
+fn unless_gone<T>(process: u64, value: Option<T>) -> Result<T, String> {
+    value.ok_or_else(|| format!("process {process} is gone"))
 }
 
 impl Folder {
@@ -132,8 +171,8 @@ impl Requests {
             processes,
             folder: Mutex::new(Folder::In(parent.to_owned())),
             of_machine,
-            watches: Mutex::default(),
-            settings: Mutex::default(),
+            watches: Mutex::new(Watches::NONE),
+            settings: Mutex::new(Watches::NONE),
             ending: Mutex::new(ending),
             clocks: Mutex::default(),
             counting: Mutex::default(),
@@ -228,10 +267,9 @@ impl Requests {
                 prefix,
                 limit_ms,
             } => {
+                let deadline = Deadline::after(millis(limit_ms));
                 let process = self.processes.find(process)?;
-                Ok(Response::Line(
-                    process.await_line(&prefix, millis(limit_ms)),
-                ))
+                Ok(Response::Line(process.await_line(&prefix, deadline)))
             }
             Request::Status { process } => {
                 Ok(Response::Status(self.processes.find(process)?.ended()))
@@ -240,8 +278,7 @@ impl Requests {
                 process: Some(process),
             } => {
                 let time = self.processes.find(process)?.cpu_time();
-                time.map(Response::CpuTime)
-                    .ok_or_else(|| format!("process {process} is gone"))
+                unless_gone(process, time).map(Response::CpuTime)
             }
             Request::CpuTime { process: None } => procfs::machine_cpu_time()
                 .map(Response::CpuTime)
@@ -254,18 +291,14 @@ impl Requests {
             }
             Request::Resident { process } => {
                 let bytes = self.processes.find(process)?.resident_bytes();
-                bytes
-                    .map(Response::Resident)
-                    .ok_or_else(|| format!("process {process} is gone"))
+                unless_gone(process, bytes).map(Response::Resident)
             }
             Request::Identity { process } => {
-                let found = self.processes.find(process)?.stat();
-                found
-                    .map(|stat| Response::Identity {
-                        pid: stat.pid,
-                        start_ticks: stat.start_ticks,
-                    })
-                    .ok_or_else(|| format!("process {process} is gone"))
+                let stat = unless_gone(process, self.processes.find(process)?.stat())?;
+                Ok(Response::Identity {
+                    pid: stat.pid,
+                    start_ticks: stat.start_ticks,
+                })
             }
             Request::InterfaceCounters => procfs::interface_counters()
                 .map(Response::InterfaceCounters)
@@ -336,9 +369,12 @@ impl Requests {
             Request::Energy { folder } => rapl::read(Path::new(&folder))
                 .map(Response::Energy)
                 .map_err(|error| error.to_string()),
-            Request::UdpErrors => {
-                procfs::udp_errors().map_err(|error| format!("cannot read /proc/net/snmp: {error}"))
-            }
+            Request::UdpErrors => procfs::udp_errors()
+                .map(|[receive_buffer_errors, in_errors]| Response::UdpErrors {
+                    receive_buffer_errors,
+                    in_errors,
+                })
+                .map_err(|error| format!("cannot read /proc/net/snmp: {error}")),
             Request::HttpGet { port, path } => http::get(port, &path).map(Response::Body),
             Request::WriteFile {
                 name,
@@ -434,24 +470,15 @@ impl Requests {
         inside: bool,
     ) -> Result<Response, String> {
         // Locked during the start, so that the limit holds.
-        let mut watches = lock(&self.watches);
-        if watches.by_handle.len() >= WATCHES_MAX {
-            return Err(format!(
-                "{WATCHES_MAX} watches are the most that one station keeps"
-            ));
-        }
-        let watch = Watch::start((interface, received_only), expected, inside)
-            .map_err(|error| format!("cannot watch the interface `{interface}`: {error}"))?;
-        watches.last_handle += 1;
-        let handle = watches.last_handle;
-        watches.by_handle.insert(handle, watch);
-        Ok(Response::Watching { watch: handle })
+        lock(&self.watches).add("watches", || {
+            Watch::start((interface, received_only), expected, inside)
+                .map_err(|error| format!("cannot watch the interface `{interface}`: {error}"))
+        })
     }
 
     fn end_watch(&self, handle: u64) -> Result<Response, String> {
-        let watch = lock(&self.watches).by_handle.remove(&handle);
-        let watch = watch
-            .ok_or_else(|| format!("watch {handle} is unknown here, or has been ended already"))?;
+        // Out of the lock: the end may read many frames.
+        let watch = lock(&self.watches).end(handle)?;
         watch.end().map(Response::Watched).map_err(|error| {
             format!("watch {handle}: the interface was not watched all the time: {error}")
         })
@@ -459,19 +486,18 @@ impl Requests {
 
     fn read_watch(&self, handle: u64) -> Result<Response, String> {
         let watches = lock(&self.watches);
-        let watch = watches.by_handle.get(&handle);
-        let watch = watch
-            .ok_or_else(|| format!("watch {handle} is unknown here, or has been ended already"))?;
+        let watch = watches
+            .active
+            .get(&handle)
+            .ok_or_else(|| unknown_watch(handle))?;
         let read = watch.read().map(Response::Watched);
         read.map_err(|error| format!("watch {handle} cannot be read: {error}"))
     }
 
     fn readings(&self, processes: &[u64]) -> Result<Response, String> {
-        let cpu = processes.iter().map(|handle| {
-            let process = self.processes.find(*handle)?;
-            let time = process.own_cpu_time();
-            time.ok_or_else(|| format!("process {handle} is gone"))
-        });
+        let cpu = processes
+            .iter()
+            .map(|handle| unless_gone(*handle, self.processes.find(*handle)?.own_cpu_time()));
         let cpu = cpu.collect::<Result<Vec<_>, String>>()?;
         let reading = reading::read(cpu);
         let reading = reading.map_err(|error| format!("cannot read counters: {error}"))?;
@@ -493,24 +519,15 @@ impl Requests {
     }
 
     fn watch_settings(&self, neighbours: bool) -> Result<Response, String> {
-        let parameters = &self.of_machine.parameters;
-        let watch = SettingsWatch::start(&self.policies()?, parameters, neighbours)
-            .map_err(|error| format!("cannot watch the settings of the network: {error}"))?;
-        let mut all = lock(&self.settings);
-        if all.len() >= WATCHES_MAX {
-            return Err(format!(
-                "{WATCHES_MAX} watches on settings are the most that one station keeps"
-            ));
-        }
-        let handle = all.last_key_value().map_or(0, |(last, _)| *last) + 1;
-        all.insert(handle, watch);
-        Ok(Response::Watching { watch: handle })
+        lock(&self.settings).add("watches on settings", || {
+            let parameters = &self.of_machine.parameters;
+            SettingsWatch::start(&self.policies()?, parameters, neighbours)
+                .map_err(|error| format!("cannot watch the settings of the network: {error}"))
+        })
     }
 
     fn end_settings(&self, handle: u64) -> Result<Response, String> {
-        let watch = lock(&self.settings).remove(&handle);
-        let watch = watch
-            .ok_or_else(|| format!("watch {handle} is unknown here, or has been ended already"))?;
+        let watch = lock(&self.settings).end(handle)?;
         let found = watch.end(&self.policies()?);
         found
             .map(Response::SettingsWatched)
@@ -519,11 +536,9 @@ impl Requests {
 
     /// Returns the output of `ip xfrm policy`; empty if the kernel has no IPsec.
     fn policies(&self) -> Result<String, String> {
+        // The thread of a request forks it and waits for it, so the thread outlives the process.
         let program = Program::new(["ip", "xfrm", "policy"]);
-        let (handle, process) = self.processes.spawn(&program)?;
-        let ended = process.wait(TOOL_LIMIT);
-        self.processes.forget(handle);
-        Ok(ended?.stdout)
+        Ok(self.processes.run(&program, TOOL_LIMIT)?.stdout)
     }
 
     /// Reports a program's end, once.
@@ -542,12 +557,8 @@ impl Requests {
         let interfaces = procfs::interface_counters()
             .map_err(|error| format!("cannot read /proc/net/dev: {error}"))?;
         let features = interfaces.into_keys().map(|interface| {
-            // This thread forks it and waits for it, so the thread outlives the process.
             let program = Program::new(["ethtool", "-k", &interface]);
-            let (handle, process) = self.processes.spawn(&program)?;
-            let ended = process.wait(TOOL_LIMIT);
-            self.processes.forget(handle);
-            let ended = ended?;
+            let ended = self.processes.run(&program, TOOL_LIMIT)?;
             if ended.code != Some(0) {
                 return Err(format!(
                     "`ethtool -k {interface}`: {}{}",

@@ -17,7 +17,7 @@
 use super::{Assembler, FOREIGN, UDP};
 use libc::{
     BPF_ALU, BPF_AND, BPF_B, BPF_IND, BPF_JEQ, BPF_JGE, BPF_JMP, BPF_K, BPF_LD, BPF_LEN, BPF_MISC,
-    BPF_RET, BPF_SUB, BPF_TAX, BPF_W, BPF_X,
+    BPF_RET, BPF_SUB, BPF_TAX, BPF_W,
 };
 
 /// SPI and sequence number.
@@ -128,7 +128,7 @@ impl Assembler {
             }
         }
         // The words ascend, so a frame that holds the last one holds all.
-        self.load_length_less_x();
+        self.load_length_beyond_header();
         self.skip_unless(BPF_JGE, last.at + 4, &tests);
     }
 
@@ -152,7 +152,7 @@ impl Assembler {
             }
             tail.0.extend(digits.0);
         }
-        self.load_length_less_x();
+        self.load_length_beyond_header();
         self.skip_unless(BPF_JGE, bytes_least, &tail);
     }
 
@@ -186,14 +186,8 @@ impl Assembler {
                 &of_udp(IPV6_NEXT_AT, &[IPV6_TARGET_AT]),
             );
         }
-        self.load_length_less_x();
+        self.load_length_beyond_header();
         self.skip_unless(BPF_JGE, at + IPV4_TARGET_AT + 4, &versions);
-    }
-
-    /// A = length of the frame less X.
-    fn load_length_less_x(&mut self) {
-        self.push(BPF_LD | BPF_W | BPF_LEN, 0);
-        self.push(BPF_ALU | BPF_SUB | BPF_X, 0);
     }
 }
 
