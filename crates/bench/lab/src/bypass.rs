@@ -31,6 +31,7 @@ impl Bypass {
 
     /// Sets it; does nothing if it is set. Nothing of it is left after an error.
     pub(crate) fn open(&self, node: &dyn Node, interface: &str, ipv6: bool) -> Result<()> {
+        // Locked during the batch, so that the flag and the routes agree at any time.
         let mut open = lock(&self.open);
         if !*open {
             if let Err(error) = ip(node, setting(interface, ipv6)) {

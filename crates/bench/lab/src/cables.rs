@@ -174,6 +174,7 @@ fn read(host: &dyn Node, argv: &[&str]) -> Result<Option<String>> {
 }
 
 fn parse<T: for<'de> Deserialize<'de>>(what: &str, text: &str) -> Result<Vec<T>> {
+    // Some versions print no list at all if it would be empty.
     let text = if text.trim().is_empty() { "[]" } else { text };
     serde_json::from_str(text).map_err(|error| {
         let what = format!("cannot read what `{what}` prints: {error}");
@@ -200,11 +201,13 @@ fn lend(
             additions: additions(host, &found.ifname)?,
         });
     }
+    // Before the first one moves: from then on the station gives it back, however the run ends.
     match station.call(Request::GiveBack { lent })? {
         Response::Noted => {}
         other => return Err((station as &dyn Node).unexpected(&other)),
     }
     for HostInterface { ifname, .. } in found {
+        // By a process in it: the namespace has no name.
         let pid = station.pid().to_string();
         let argv = ["ip", "link", "set", "dev", ifname, "netns", &pid];
         run_tool(host, Program::new(argv)).map_err(|error| {
@@ -286,6 +289,7 @@ fn static_groups<'a>(text: &'a str, name: &'a str) -> impl Iterator<Item = Strin
         let [_, interface, _, by_hand, address] = *fields else {
             return None;
         };
+        // The file has the digits of an address without separators, and `ip` wants colons.
         let bytes = address.as_bytes().chunks(2).map(String::from_utf8_lossy);
         let is_wanted = interface == name && by_hand != "0";
         is_wanted.then(|| bytes.collect::<Vec<_>>().join(":"))
@@ -294,6 +298,7 @@ fn static_groups<'a>(text: &'a str, name: &'a str) -> impl Iterator<Item = Strin
 
 /// Returns the current state of the offloads that a lab sets.
 fn offloads_of(host: &dyn Node, interface: &str) -> Result<BTreeMap<String, String>> {
+    // A driver that answers nothing has nothing to restore.
     let text = read(host, &["ethtool", "-k", interface])?.unwrap_or_default();
     let found = offloads::parse(&text);
     let settable = offloads::SETTABLE

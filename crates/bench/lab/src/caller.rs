@@ -152,6 +152,8 @@ impl Station {
     pub(crate) fn lose(&self, reason: &str) {
         {
             let mut calls = lock(&self.calls);
+            // A station that has ended by itself is not lost: its last words say more than this
+            // reason.
             if !calls.hung_up {
                 calls.lost = Some(reason.to_owned());
             }
@@ -273,6 +275,8 @@ impl Station {
         if let Request::GiveBack { lent } = &request {
             lock(&self.lent).clone_from(lent);
         }
+        // Begins before the request is sent, so that a station that is slow to take it has no more
+        // time to answer.
         let deadline = Deadline::after(limit);
         let id = self.last_call.fetch_add(1, Ordering::Relaxed) + 1;
         let (sender, receiver) = mpsc::channel();
@@ -287,6 +291,8 @@ impl Station {
         }
         let result = self.send(&Call { id, request }).and_then(|()| {
             loop {
+                // In short steps: a channel cannot be awaited together with the interrupt, which is
+                // a flag.
                 match receiver.recv_timeout(INTERRUPT_INTERVAL) {
                     Ok(result) => break result.map_err(|reason| self.error(reason)),
                     Err(RecvTimeoutError::Disconnected) => break Err(self.gone()),
@@ -306,11 +312,16 @@ impl Station {
 impl Drop for Station {
     fn drop(&mut self) {
         self.hang_up();
+        // No lock is needed any more, as nothing else can use a station that is dropped.
         let child = self.child.get_mut().unwrap_or_else(PoisonError::into_inner);
+        // The usual end: it has seen the end of its input, killed its programs and given interfaces
+        // back.
         if reap(child, HANG_UP_LIMIT) {
             return;
         }
         // It hangs, or was stopped. Its process id is not reused before it is reaped.
+        // With its programs, which it could not kill itself; its namespaces go with the last of
+        // them.
         if let Some(stat) = ProcessStat::read(self.pid) {
             kill_tree(&stat, HANG_UP_LIMIT);
         }
@@ -397,6 +408,8 @@ fn hand_out_replies(output: impl Read, calls: &Mutex<Calls>) {
     let mut output = BufReader::new(output);
     loop {
         let mut line = Vec::new();
+        // One byte more than allowed, so that a line that is too long differs from one of exactly
+        // the limit.
         let mut beginning = output.by_ref().take(REPLY_BYTES_MAX as u64 + 1);
         match beginning.read_until(b'\n', &mut line) {
             Ok(0) | Err(_) => break,
@@ -440,8 +453,10 @@ pub(crate) fn last_words(
 }
 
 fn keep_last_lines(stderr: impl Read, errors: &Mutex<Errors>) {
+    // Read to the end even if nobody asks for it: a full pipe would stop the station.
     for line in Lines::new(BufReader::new(stderr), STDERR_LINE_BYTES) {
         let Ok(line) = line else { break };
+        // Locked line by line, since a reader may want the last words at any time.
         let mut errors = lock(errors);
         errors.lines.push_back(line.text.trim_end().to_owned());
         if errors.lines.len() > STDERR_LINES {

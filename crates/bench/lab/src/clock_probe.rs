@@ -171,17 +171,20 @@ fn udp_headers([source, target]: [Ipv4Addr; 2], payload: &[u8]) -> Vec<u8> {
     let (ip, udp) = headers.split_at_mut(IPV4_HEADER_BYTES);
     // Version 4, with a header of 5 words.
     ip[0] = 0x45;
+    // The total length. Fields that are not set here stay 0.
     put16(ip, 2, IPV4_HEADER_BYTES as u16 + udp_bytes);
     ip[6] = 0x40;
     ip[8] = TTL;
     ip[9] = UDP;
     ip[12..16].copy_from_slice(&source.octets());
     ip[16..].copy_from_slice(&target.octets());
+    // Over the header with a checksum of 0, as RFC 791 asks for.
     let sum = finish(portable(ip, 0));
     ip[10..12].copy_from_slice(&sum);
     put16(udp, 0, PORT);
     put16(udp, 2, PORT);
     put16(udp, 4, udp_bytes);
+    // The pseudo header of RFC 768: both addresses, the protocol and the length.
     let pseudo = [source, target].map(|address| dword(address.into()));
     let pseudo = pseudo[0] + pseudo[1] + word(u16::from(UDP)) + word(udp_bytes);
     let sum = match finish(portable(payload, portable(udp, pseudo))) {

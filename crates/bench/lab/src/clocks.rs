@@ -149,6 +149,7 @@ impl ProbeSocket {
         let mut vectors = [IoSliceMut::new(frame)];
         // The second is the kernel's extended error, which marks a stamp, with an address.
         let mut control = cmsg_space!(Timestamps, [u8; 64]);
+        // Callers wait by poll, or not at all: an empty error queue must not block.
         let flags = from | MsgFlags::MSG_DONTWAIT;
         let fd = self.socket.as_fd().as_raw_fd();
         let message = match recvmsg::<()>(fd, &mut vectors, Some(&mut control), flags) {
@@ -305,8 +306,11 @@ pub(crate) fn ask(ask: &Ask) -> io::Result<Exchanges> {
         // Compared with the first answer's: small steps would add up otherwise.
         let there = *peer.get_or_insert(now);
         expect_not_set(there, now)?;
+        // The errors of both conversions to CLOCK_MONOTONIC add up in the worst case.
         found.within_ns = found.within_ns.max(own.within_ns + now.within_ns);
         found.corrected_ppb = [corrected_ppb(), answer.corrected_ppb];
+        // All stamps of a side must be by its card: a single one by the kernel includes delays of
+        // queues and interrupts.
         found.by_cards[0] &= sent.by_card && returned.by_card;
         found.by_cards[1] &= answer.by_card;
         if let Some(half) = last.filter(|_| answer.last_answered_ns != 0) {
@@ -341,6 +345,7 @@ fn await_answer(socket: &ProbeSocket, number: u32) -> io::Result<Option<(Probe, 
     loop {
         while let Some((probe, _, returned)) = socket.receive()? {
             let is_it = probe.is_answer && probe.number == number;
+            // Numbers that no clock shows would overflow the arithmetic of the comparison.
             if is_it && probe.is_plausible() {
                 return Ok(Some((probe, returned)));
             }

@@ -26,6 +26,7 @@ pub(crate) fn assignable(wanted: &[u16]) -> Result<Vec<usize>> {
         let what = format!("cannot read the CPUs that this process may use: {errno}");
         LabError::cannot_build(what, "see whether /proc is mounted")
     };
+    // A container or `taskset` may leave this process fewer CPUs than are online.
     let affinity = sched_getaffinity(Pid::from_raw(0)).map_err(cannot_read)?;
     let is_set = |cpu: &usize| affinity.is_set(*cpu) == Ok(true);
     let all = (0..CpuSet::count()).filter(is_set);
@@ -54,6 +55,7 @@ fn read(system: &Path, cpus: &[usize]) -> Vec<LogicalCpu> {
     let list = |path: &str| numbers(&fs::read_to_string(system.join(path)).unwrap_or_default());
     let nodes: Vec<(u16, Vec<u16>)> = list("node/online")
         .into_iter()
+        // Bounds the number of files that are read below.
         .take_while(|node| *node < NODES_MAX)
         .map(|node| (node, list(&format!("node/node{node}/cpulist"))))
         .collect();

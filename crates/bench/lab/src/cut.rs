@@ -64,6 +64,7 @@ fn keep(node: &dyn Node, interface: &str) -> Result<String> {
         }
     }
     let routes = show(&["-4", "route"])? + &show(&["-6", "route"])?;
+    // The kernel sets the others again by itself when the interface comes up.
     for route in routes.lines().filter(|route| !route.contains(OWN)) {
         batch += &format!("route replace {route} dev {interface}\n");
     }

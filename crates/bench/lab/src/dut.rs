@@ -98,6 +98,7 @@ pub(crate) trait Adapter: Send + Sync {
     fn reset(&self, site: &Site<'_>, dut: &mut RunningDut, on: NodeId, kind: Reset) -> Result<()> {
         match kind {
             Reset::Process => self.act(site, dut, DutAction::Kill(on))?,
+            // With its grace, in which an IKE daemon deletes its SAs at the peer.
             Reset::Orderly => daemon::stop_on(site, dut, on)?,
             Reset::Command => return Err(daemon::refused(site, DutAction::Reset(on, kind))),
         }

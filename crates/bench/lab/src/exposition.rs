@@ -27,6 +27,7 @@ pub(crate) fn samples(text: &str) -> impl Iterator<Item = Sample<'_>> {
 fn sample(line: &str) -> Option<Sample<'_>> {
     let line = line.trim();
     let of_name = |c: char| c.is_ascii_alphanumeric() || c == '_' || c == ':';
+    // Comments begin with `#`, which no name has: the name is empty then, and the line left out.
     let end = line.find(|c| !of_name(c))?;
     let (name, mut rest) = line.split_at(end);
     let mut labels = Vec::new();

@@ -145,6 +145,8 @@ impl Seat {
     pub(crate) fn hang_up(&self) {
         match self {
             Self::Here(station) => station.hang_up(),
+            // The stations of a host have one input in common, the connection to its agent: all of
+            // them end.
             Self::There(station) => station.host.agent.hang_up(),
         }
     }
@@ -173,6 +175,8 @@ impl RemoteStation {
             node: node.to_owned(),
             request: Box::new(request),
         };
+        // The agent's calls have no interrupt, so that all can be ended in order; this one has the
+        // run's.
         let answer = self.host.agent.call_unless(request, &self.interrupt);
         answer.map_err(|error| match error {
             // The agent's error names the host; the message is for the station.
@@ -195,6 +199,7 @@ impl RemoteHost {
         (lab, nodes): (&str, &[NodeId]),
         interrupt: &Interrupt,
     ) -> Result<(Arc<Self>, Vec<Seat>, Vec<String>)> {
+        // For the tools of its stations; the agent itself is not assigned to any.
         let cpus = host.cpus.clone();
         // Ctrl-C does not silence the beats: stations are ended in order.
         let (name, agent) = start_agent(name, host, interrupt, &Interrupt::new())?;
@@ -236,6 +241,8 @@ impl RemoteHost {
         let thread = std::thread::Builder::new().name(format!("beats of {name}"));
         let beats = thread.spawn(move || {
             // The sender is dropped to end the loop.
+            // Waits on the channel and does not sleep, so that the end of a lab need not await a
+            // beat.
             while stopped.recv_timeout(BEAT) == Err(RecvTimeoutError::Timeout) {
                 if beating
                     .call_within(Request::Alive, SILENCE, &Interrupt::new())

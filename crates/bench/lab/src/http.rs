@@ -78,6 +78,7 @@ impl Page {
 
     fn exchange(&self) -> io::Result<String> {
         let mut stream = TcpStream::connect_timeout(&self.address, CONNECT_LIMIT)?;
+        // From the connection on, which has a limit before this one.
         let deadline = Instant::now() + ANSWER_LIMIT;
         stream.set_write_timeout(Some(ANSWER_LIMIT))?;
         // HTTP/1.0: the answer is not chunked, and ends with the connection.
@@ -99,6 +100,7 @@ impl Page {
                 Err(error) if error.kind() == io::ErrorKind::WouldBlock => return Err(late()),
                 Err(error) => return Err(error),
             }
+            // A page without an end must not fill the memory.
             if response.len() > BODY_BYTES_MAX {
                 let most = BODY_BYTES_MAX >> 20;
                 return Err(io::Error::other(format!("it has more than {most} MiB")));

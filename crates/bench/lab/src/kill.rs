@@ -10,6 +10,7 @@ use std::time::Duration;
 /// A dying process leaves its namespaces and loses its environment before it is gone: `find` no
 /// longer returns it, but it is still awaited.
 pub(crate) fn kill_all(find: impl Fn() -> Vec<ProcessStat>, limit: Duration) -> usize {
+    // A process that hangs in the kernel does not react to SIGKILL, so the wait has an end.
     let deadline = Deadline::after(limit);
     let mut killed: Vec<ProcessStat> = Vec::new();
     loop {
@@ -20,6 +21,7 @@ pub(crate) fn kill_all(find: impl Fn() -> Vec<ProcessStat>, limit: Duration) -> 
         }
         for process in found {
             process.kill();
+            // It may be found again before the signal takes effect, and counts once.
             if !killed.iter().any(|known| known.is_same(&process)) {
                 killed.push(process);
             }

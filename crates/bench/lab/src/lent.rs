@@ -36,6 +36,7 @@ const PASSES: usize = 3;
 /// `/proc/sys/net`. Unreadable ones are left out.
 pub(crate) fn parameters(interface: &str) -> BTreeMap<String, String> {
     let read = |(name, path): (String, PathBuf)| {
+        // Some parameters can only be written, or not by this user; they keep their defaults.
         let value = fs::read_to_string(path).ok()?;
         Some((name, value.trim_end().to_owned()))
     };
@@ -57,6 +58,7 @@ fn files(interface: &str) -> impl Iterator<Item = (String, PathBuf)> {
 
 /// Sets the parameters that differ. Those refused by the kernel stay as they are.
 fn set_parameters(interface: &str, wanted: &BTreeMap<String, String>) {
+    // Again until nothing differs, since one parameter may reset another that was set before.
     for _ in 0..PASSES {
         let mut is_done = true;
         for (name, path) in files(interface) {
@@ -115,6 +117,8 @@ pub(crate) fn give_back(
         let argv: Vec<_> = argv.chain(words.map(String::as_str)).collect();
         run_in(there, &argv, String::new());
     }
+    // The kernel lets no interface have a name that is an alternative name, even of itself: that
+    // one goes first.
     let rename = if name == interface {
         String::new()
     } else {
@@ -123,6 +127,7 @@ pub(crate) fn give_back(
              link set {name} name {interface}\n"
         )
     };
+    // Down before it is renamed, which kernels before 6.2 refuse for an interface that is up.
     let leave = format!(
         "link set {name} down\nlink set {name} mtu {mtu}\n{rename}\
          link set {interface} netns {}\n",

@@ -19,6 +19,7 @@ pub(crate) fn look_from_outside() {
 /// Processes with this mark.
 pub(crate) fn marked(mark: &str) -> Vec<ProcessStat> {
     let seen = SEEN_FROM_OUTSIDE.get().into_iter().flatten().cloned();
+    // A number that was seen may belong to another process by now, which `is_alive` notices.
     let still_alive = seen.filter(|(process, _)| process.is_alive());
     procfs::marked(MARK)
         .into_iter()

@@ -109,6 +109,7 @@ impl NamespaceLab {
                  169.254.0.0/16",
             ));
         }
+        // The numbers of elements are part of MAC addresses, in which few fit.
         let most = LabPlan::ELEMENTS_MAX;
         if plan.path.len() > most {
             return Err(LabError::cannot_build(
@@ -116,6 +117,7 @@ impl NamespaceLab {
                 format!("write {most} at most"),
             ));
         }
+        // Decided once for all nodes: the kernel has IPv6 in every namespace or in none.
         let map = Map::new(plan, procfs::has_ipv6());
         let (mut part, mut swept) = Part::take(&setup.state_folder, &plan.name)?;
         let (mut stations, mut both) = (Vec::new(), Vec::new());
@@ -152,6 +154,7 @@ impl NamespaceLab {
             powercap: rapl::FOLDER.to_owned(),
             part,
         };
+        // From here on an error drops the lab, which ends its stations and gives interfaces back.
         lab.join(plan.hosts.as_ref()).map_err(cannot_build)?;
         if let Some(cables) = &plan.external {
             let outside = lab.connect(cables, setup).map_err(cannot_build)?;
@@ -206,6 +209,7 @@ impl NamespaceLab {
     fn join(&mut self, hosts: Option<&Hosts>) -> Result<()> {
         let pid = |id| self.seat(id).pid();
         self.on_all(|node| ip(node, self.map.make_links(node.id(), pid)))?;
+        // Before addresses are set: neighbours are permanent, by the addresses of the cards.
         let ends = hosts.and_then(CableEnds::of);
         if let Some(ends) = &ends {
             self.take_cable(ends)?;
@@ -371,10 +375,13 @@ impl Bench for NamespaceLab {
         if self.links == Some(links) {
             return Ok(());
         }
+        // Setting offloads starts a program for each interface, so that it is left out if nothing
+        // changes.
         let same_offloads = self.links.is_some_and(|now| now.offloads == links.offloads);
         let shape = links.rate_bps.is_some() || self.shaped;
         // Unknown until all nodes are configured.
         self.links = None;
+        // Even if a node fails below, others may have their shapers by then.
         self.shaped |= shape;
         self.on_all(|node| {
             let id = node.id();
@@ -458,6 +465,8 @@ impl Bench for NamespaceLab {
             let _ = site.clear();
         }
         let mut running = started?;
+        // By the profile alone: nothing that the DUT reports about itself may excuse readable
+        // packets.
         running.readable = dut.adapter.profile().is_readable;
         self.dut = Some(Up {
             adapter,
@@ -473,6 +482,8 @@ impl Bench for NamespaceLab {
             return Ok(BTreeMap::new());
         };
         let mut counters = up.adapter.counters(&self.site_of(up), dut)?;
+        // Frames of the other DUTs do not pass the elements of the path, so that their counters say
+        // nothing.
         if up.dut.adapter.crosses_elements() {
             for (id, _) in self.map.translations() {
                 counters.extend(by_node(id, nat::counters(self.seat(id))?));
@@ -555,6 +566,7 @@ impl Bench for NamespaceLab {
         } else {
             Ok(())
         };
+        // Only now: rejoining the link and closing the bypass need the links of the running DUT.
         let Some(mut up) = self.dut.take() else {
             return Ok(());
         };

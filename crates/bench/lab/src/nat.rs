@@ -36,6 +36,8 @@ impl Translation {
             outer,
             inner,
         } = self;
+        // Destinations are translated before the kernel looks up the route (priority -100), sources
+        // after it.
         let [translated, untranslated] = COUNTERS;
         // The counters come after the translation (priority 100), so that they see its result.
         format!(
@@ -68,6 +70,7 @@ impl Translation {
 /// Returns the packet counters of a node's NAT, by name.
 pub(crate) fn counters(node: &dyn Node) -> Result<BTreeMap<String, u64>> {
     let list = ["nft", "-j", "list", "counters", "table", "ip", TABLE];
+    // By their names: the output has other objects too.
     let listed: Listed = parse_json(node, "the counters of nftables", &ask(node, list)?)?;
     let counters = listed.nftables.into_iter().filter_map(|item| item.counter);
     let counters: BTreeMap<_, _> = counters.map(|it| (it.name, it.packets)).collect();
@@ -98,6 +101,8 @@ struct Counter {
 /// Translates sources to the address of that interface, like a home router. The state match makes
 /// the kernel track all flows, translated or not.
 pub(crate) fn masquerade(node: &dyn Node, interface: &str) -> Result<()> {
+    // Of the family `inet`, so that the kernel tracks the flows of IPv6 too, which are not
+    // translated.
     let rules = format!(
         "table inet {TABLE} {{\n\
          \x20 chain forward {{\n\

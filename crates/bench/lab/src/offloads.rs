@@ -27,6 +27,7 @@ pub(crate) const SETTABLE: [(&str, &str); 4] = [
 
 /// Returns the features in force that affect results: name to `on` or `off`.
 pub(crate) fn parse(text: &str) -> BTreeMap<String, String> {
+    // Features that belong to another one are indented, and have different names.
     let features = text.lines().filter_map(|line| line.split_once(':'));
     features
         .map(|(name, state)| {

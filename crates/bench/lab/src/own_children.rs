@@ -13,6 +13,7 @@ pub(crate) struct OwnChild(());
 impl OwnChild {
     /// Hold it from before the start of a child until the child has been awaited.
     pub(crate) fn expect() -> Self {
+        // The strongest order: the reaper must see it before the child can end.
         EXPECTED.fetch_add(1, Ordering::SeqCst);
         Self(())
     }

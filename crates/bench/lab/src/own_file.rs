@@ -23,6 +23,7 @@ pub fn expect_whole(hash: &str) -> Result<()> {
 
 /// SHA-256 of this program, in hexadecimal.
 pub(crate) fn own_hash() -> io::Result<String> {
+    // The running file, although a newer build may have taken its name.
     let mut file = File::open(THIS_PROGRAM)?;
     let mut hasher = Sha256::new();
     let mut buffer = vec![0; 1 << 20];

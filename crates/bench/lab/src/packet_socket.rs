@@ -36,6 +36,7 @@ impl PacketSocket {
         if with_headers {
             socket.turn_on(libc::PACKET_VNET_HDR)?;
         }
+        // Only now: until it is bound, no frame enters that the options do not apply to.
         socket.bind(index)?;
         Ok(socket)
     }
@@ -97,6 +98,7 @@ impl PacketSocket {
         // SAFETY: all-zero is a valid value of this plain C structure.
         let mut address: libc::sockaddr_ll = unsafe { std::mem::zeroed() };
         address.sll_family = libc::AF_PACKET as libc::c_ushort;
+        // In network order, as the kernel compares it with the field of a frame.
         address.sll_protocol = protocol.to_be();
         address.sll_ifindex = index.cast_signed();
         // SAFETY: the pointer is to a live `sockaddr_ll`, and the length is its size.
@@ -150,6 +152,7 @@ impl PacketSocket {
                 Err(Errno::EINTR) => continue,
                 Err(error) => return Err(error.into()),
             }
+            // Not blocking, because the limit applies to the poll above.
             match recv(self.0.as_raw_fd(), buffer, MsgFlags::MSG_DONTWAIT) {
                 Ok(bytes) => return Ok(Some(bytes)),
                 // A report may be spurious (select(2)).

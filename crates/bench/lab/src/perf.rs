@@ -32,6 +32,7 @@ type Pair = [Counter; 2];
 /// # Errors
 /// The kernel's reason for refusing.
 pub(crate) fn probe() -> io::Result<()> {
+    // Any CPU serves: whether counting is permitted does not depend on it.
     let cpu = cpus::online().first().copied().unwrap_or(0);
     let mut pair = pair(EVENTS, |builder| {
         builder.any_pid().one_cpu(cpu);
@@ -108,6 +109,8 @@ fn attach<E: Event + Copy>(events: [E; 2], pid: u32) -> io::Result<Vec<Pair>> {
         let threads = procfs::threads(pid);
         let pairs = threads.iter().map(|thread| {
             pair(events, |builder| {
+                // Inherited by threads and children that it starts, which are then counted without
+                // being attached to.
                 builder.observe_pid(thread.cast_signed()).inherit(true);
             })
         });
@@ -159,6 +162,7 @@ fn scaled(count: u64, enabled_ns: u64, running_ns: u64) -> Option<u64> {
     if running_ns >= enabled_ns {
         return Some(count);
     }
+    // In 128 bits: cycles times nanoseconds exceed 64 bits within seconds.
     let whole = u128::from(count) * u128::from(enabled_ns);
     let whole = whole.checked_div(running_ns.into())?;
     Some(u64::try_from(whole).unwrap_or(u64::MAX))

@@ -66,6 +66,8 @@ pub fn current() -> Option<Privilege> {
     if !has_capabilities(&status, &[CAP_NET_ADMIN, CAP_SYS_ADMIN]) {
         return None;
     }
+    // Capabilities alone do not show whether this is the root of the machine: a user namespace
+    // gives all of them.
     let map = fs::read_to_string("/proc/self/uid_map").unwrap_or_default();
     Some(match outer_uid(&map, geteuid()) {
         Some(uid) => Privilege::UserNamespace { uid },
@@ -94,6 +96,8 @@ fn outer_uid(map: &str, uid: Uid) -> Option<u32> {
     if fields == [0, 0, u32::MAX] {
         return None;
     }
+    // Each line of the map is the first id inside, the first outside, and how many there are
+    // (user_namespaces(7)).
     let mut ranges = fields.chunks_exact(3);
     ranges.find_map(|range| {
         let offset = uid.as_raw().checked_sub(range[0])?;
@@ -103,6 +107,8 @@ fn outer_uid(map: &str, uid: Uid) -> Option<u32> {
 
 fn enter_user_namespace() -> Result<Privilege> {
     mark::look_from_outside();
+    // Read before the namespace is entered: inside, both are the overflow ids until they are
+    // mapped.
     let (uid, gid) = (geteuid(), getegid());
     let refused = |error: io::Error| {
         // Root in a container may lack a capability that the machine's root has.

@@ -114,6 +114,7 @@ pub(crate) fn threads(pid: u32) -> Vec<u32> {
     let numbers = listings
         .flatten()
         .filter_map(|entry| entry.ok()?.file_name().to_str()?.parse().ok());
+    // Sorted, so that two looks at unchanged threads are equal.
     let mut threads: Vec<u32> = numbers.collect();
     threads.sort_unstable();
     threads
@@ -130,6 +131,7 @@ pub(crate) fn network_namespace(pid: u32) -> std::io::Result<(fs::File, (u64, u6
 /// Processes in a network namespace, without zombies.
 pub(crate) fn members(namespace: (u64, u64)) -> Vec<ProcessStat> {
     let is_member = |process: &ProcessStat| {
+        // By device and inode, which identify a namespace while it exists.
         let meta = fs::metadata(format!("/proc/{}/ns/net", process.pid));
         meta.is_ok_and(|meta| (meta.dev(), meta.ino()) == namespace)
     };
@@ -143,6 +145,7 @@ pub(crate) fn members(namespace: (u64, u64)) -> Vec<ProcessStat> {
 ///
 /// Includes only processes with a readable environment: none in a sibling user namespace.
 pub(crate) fn marked(variable: &str) -> Vec<(ProcessStat, String)> {
+    // The environment that it was started with, which setenv(3) does not change.
     let value = |process: &ProcessStat| {
         let environ = fs::read(format!("/proc/{}/environ", process.pid)).ok()?;
         let mut pairs = environ.split(|byte| *byte == 0);
@@ -341,6 +344,8 @@ pub(crate) fn has_ipv6() -> bool {
 /// Identifies the CLOCK_MONOTONIC that this process reads: the machine's boot, and the time
 /// namespace if the kernel has time namespaces (`time_namespaces(7)`).
 pub(crate) fn clock_id() -> String {
+    // A time namespace shifts CLOCK_MONOTONIC, so that two processes of a machine may read
+    // different clocks.
     let namespace = fs::read_link("/proc/self/ns/time").unwrap_or_default();
     format!("{} {}", boot_id(), namespace.display())
 }

@@ -249,6 +249,7 @@ fn install(program: &str) -> Option<String> {
 /// Returns how to get a missing program.
 pub(crate) fn how_to_get(program: &str) -> String {
     let variable = known(program).and_then(|known| known.variable);
+    // It is there already, so that installing it once more would not help.
     if let Some(refusal) = refusal(program) {
         return format!("{refusal}; {}", how_to_use(program));
     }

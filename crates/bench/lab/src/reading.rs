@@ -9,6 +9,7 @@ use testbed::protocol::{CpuTime, NodeReading};
 pub(crate) fn read(processes: Vec<CpuTime>) -> io::Result<NodeReading> {
     let unknown = |file: &str| io::Error::other(format!("{file} has an unknown form"));
     let softnet = fs::read_to_string("/proc/net/softnet_stat")?;
+    // Read next to the counters, because all of them are compared over the same span.
     let machine = procfs::machine_cpu_time();
     Ok(NodeReading {
         interfaces: procfs::interface_counters()?,

@@ -72,6 +72,7 @@ fn run(program: &Program) {
     };
     let mut command = Command::new(name);
     command.args(words).stdin(Stdio::piped());
+    // Nobody reads it, and a full pipe would stop the program.
     command.stdout(Stdio::null()).stderr(Stdio::null());
     let _own = OwnChild::expect();
     let Ok(mut child) = command.spawn() else {

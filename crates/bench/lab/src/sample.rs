@@ -58,6 +58,7 @@ pub(crate) fn sample(
     let mut tally = Tally::new(expected);
     let mut buffer = vec![0; FRAME_BYTES_MAX];
     while tally.link.frames < u64::from(wanted.frames) {
+        // A link without traffic ends the sample at its limit, with fewer frames.
         let left = deadline.saturating_duration_since(Instant::now());
         match socket.receive(&mut buffer, left)? {
             Some(bytes) => tally.count(&buffer[..bytes]),

@@ -61,6 +61,7 @@ pub(crate) fn whole(word: &str) -> Option<u64> {
     };
     let mut groups = word.split(separator);
     let first = groups.next()?;
+    // Otherwise the separator may be a decimal comma.
     let are_three = groups.clone().all(|group| group.len() == 3);
     let digits: String = groups.fold(first.to_owned(), |digits, group| digits + group);
     let is_number = digits.bytes().all(|b| b.is_ascii_digit());

@@ -80,6 +80,7 @@ impl SettingsWatch {
     /// # Errors
     /// If the settings cannot be read again.
     pub(crate) fn end(self, policies: &str) -> io::Result<PathSettings> {
+        // First, as reading the settings takes a moment in which more frames may come.
         let neighbours = self.neighbours.as_ref().map(Neighbours::frames);
         let (known, mut changes) = self.reports.end();
         let after = Snapshot::read()?;

@@ -83,6 +83,7 @@ impl Process {
 impl State {
     /// Whether the run was killed and none of its processes is left.
     fn is_over(&self) -> bool {
+        // Numbers and start times of processes mean nothing after another boot.
         self.boot_id != boot_id()
             || (self.run.alive().is_none()
                 && self
@@ -119,6 +120,7 @@ pub fn folder(privilege: Privilege) -> Result<PathBuf> {
         Privilege::Root => PathBuf::from("/run/cipherbench"),
         Privilege::UserNamespace { uid } => {
             let runtime = std::env::var_os("XDG_RUNTIME_DIR").map(PathBuf::from);
+            // `sudo` and `su` may keep the variable of another user, whom that folder belongs to.
             match runtime.filter(|path| is_private(path)) {
                 Some(path) => path.join("cipherbench"),
                 None => std::env::temp_dir().join(format!("cipherbench-{uid}")),
@@ -172,6 +174,7 @@ impl Hold {
             });
         };
         // From here on the name is locked, so no other run sweeps the same remains.
+        // Read by the locked file and not by its path, which may lead to a newer file.
         let left = read(&file).map_err(failed)?;
         let swept = sweep(&left);
         remove_dead(folder, &path);
@@ -221,6 +224,7 @@ impl Hold {
     }
 
     fn write(&mut self) -> io::Result<()> {
+        // The whole state each time, as it is small.
         let text = serde_json::to_string(&self.state)?;
         // Cut after the write: the state of an earlier run may be longer.
         self.file.rewind()?;
@@ -347,6 +351,7 @@ fn sweep(text: &str) -> Vec<String> {
     if state.returns {
         await_returns(&state.stations);
     }
+    // Those that returned their interfaces have ended by now.
     let survivors = state
         .stations
         .iter()

@@ -97,6 +97,8 @@ fn serve_as(
         // however it ends.
         folder_for_files = "/run".into();
     }
+    // Before any program starts, so that every daemon that one leaves behind becomes a child of the
+    // station.
     set_child_subreaper(true).map_err(|error| cannot_build(error.into()))?;
     let processes = Processes::new(cores).map_err(cannot_build)?;
     let requests = Requests::new(
@@ -138,6 +140,7 @@ impl Server {
         let mut line = Vec::new();
         loop {
             line.clear();
+            // A line without an end must not fill the memory.
             let length = input
                 .by_ref()
                 .take(LINE_BYTES_MAX)
@@ -200,6 +203,7 @@ impl Server {
                 server.pending.fetch_sub(1, Ordering::Relaxed);
                 server.reply(id, result);
             });
+        // The thread never ran, so the call is answered and counted off here.
         if let Err(error) = spawned {
             self.pending.fetch_sub(1, Ordering::Relaxed);
             self.reply(id, Err(format!("no thread to answer with: {error}")));

@@ -25,6 +25,7 @@ pub(crate) fn make(node: &dyn Node, ports: &[Port; 2]) -> Result<()> {
         known: stations,
     } in ports
     {
+        // By address and not learnt: a learnt entry ages, and frames to it would go to all ports.
         for &station in stations {
             let station = mac(station);
             known += &format!("fdb replace {station} dev {interface} master static\n");

@@ -17,6 +17,7 @@ pub(crate) fn wait<'a, T>(
 ) -> MutexGuard<'a, T> {
     match deadline.left() {
         None => condvar.wait(guard).unwrap_or_else(PoisonError::into_inner),
+        // Whether the time is over does not matter here: callers look at the deadline.
         Some(left) => {
             condvar
                 .wait_timeout(guard, left)

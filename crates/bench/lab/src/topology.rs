@@ -149,6 +149,7 @@ impl Map {
         let mut links = path::links(&elements);
         if let Some(hosts) = &plan.hosts {
             let is_there = |link: &Link| !link.cipher || hosts.has_cable();
+            // A veth pair cannot lead to another host, so that there is no link past the gateways.
             links.retain(|link| is_there(link) && !link.is_past_the_gateways());
         }
         Self {
@@ -363,6 +364,7 @@ impl Map {
     /// Creates the links that start at a node, except cables; `pid` returns a process in the
     /// namespace that gets the far end.
     pub(crate) fn make_links(&self, node: NodeId, pid: impl Fn(NodeId) -> u32) -> String {
+        // Programs of one node talk to each other over loopback, as the metrics of an encryptor.
         let mut batch = "link set lo up\n".to_owned();
         let own = |link: &&Link| link.near.node == node && !(link.cipher && self.between_hosts);
         for Link { near, far, .. } in self.links.iter().filter(own) {
@@ -385,6 +387,7 @@ impl Map {
         for (own, ..) in self.ends(node) {
             let other = self.next_hop(own);
             let (interface, prefix) = (own.interface, prefix_length(own));
+            // Permanent neighbours, so that no trial begins with ARP or has it in between.
             let (address, neighbour) = (self.address(own), self.address(other));
             let neighbour_mac = mac(self.mac_of(other));
             batch += &format!("address add {address}/{prefix} dev {interface}\n");
@@ -413,6 +416,7 @@ impl Map {
             let mtu = link.mtu(links);
             batch += &format!("link set {interface} mtu {mtu}\n");
         }
+        // Otherwise a path MTU learnt in an earlier cell limits the packets of this one.
         batch += "route flush cache\n";
         batch
     }

@@ -46,6 +46,7 @@ impl StaticTunnels {
         self.gateways.iter().find_map(|&ends| {
             let [gw1, gw2] = ends.map(IpAddr::from);
             let sides = [([gw1, gw2], Side::A), ([gw2, gw1], Side::B)];
+            // A NAT changes one of the addresses, so that each end of the link is compared.
             let mut sides = sides.into_iter().filter(|(ends, _)| *ends == outer);
             sides.next().map(|(_, side)| side)
         })
@@ -79,6 +80,7 @@ impl TunnelKeys for StaticTunnels {
 
     fn keymat(&self, outer: [IpAddr; 2], spi: u32) -> Option<Zeroizing<Vec<u8>>> {
         let sender = self.sender(outer)?;
+        // Inbound at the receiver: a packet is sealed and opened with the same keys.
         let keys = self.keys.inbound(self.suite(), sender, spi)?;
         Some(keys.keymat)
     }
@@ -91,6 +93,7 @@ impl TunnelKeys for StaticTunnels {
         if packets.is_empty() {
             return Ok(result);
         }
+        // Built here and not kept, because only samples of a few packets are opened.
         let witness = Witness::new(&self.keys, self.format()).map_err(|error| error.to_string())?;
         for packet in packets {
             match witness.open(packet) {

@@ -283,6 +283,7 @@ fn objection(facts: &Facts, name: &str) -> Option<(String, String)> {
         let what = format!("this machine's default route goes out of `{name}`");
         return Some((what, needed));
     }
+    // The kernel moves a wireless interface to another namespace only together with its radio.
     if facts.wireless {
         return Some((format!("`{name}` is wireless"), "take a cable".to_owned()));
     }
@@ -338,6 +339,7 @@ fn beneath_others(facts: &Facts, name: &str) -> Option<(String, String)> {
 /// Objects if it has an address, or a route leads to it.
 fn in_use(facts: &Facts, name: &str) -> Option<(String, String)> {
     let another = "take another interface";
+    // If somebody is connected over it, no command that removes the address is suggested.
     let connection = facts.connection(&facts.found);
     if let Some(local) = facts.found.address_in_use() {
         let what = format!("`{name}` is in use: it has the address {local}");

@@ -19,6 +19,8 @@ impl Adapter for Bridge {
     fn start(&mut self, site: &Site<'_>) -> Result<RunningDut> {
         let site = &site.one_box();
         let switch = site.gateways[0];
+        // Known before the bridge is made, because its static entries are the addresses of this
+        // path.
         let path = frame_path(site);
         // gw1 is no hop of IP, so the routers behind it need routes to the stations.
         let started = switch::make(switch, &ports(&path))

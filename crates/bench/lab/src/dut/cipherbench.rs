@@ -121,6 +121,7 @@ impl Cipherbench {
 
     /// Starts it on gateways; `dut` lists all that came up even if one failed.
     fn start_all(&self, site: &Site<'_>, nodes: &[&dyn Node], dut: &mut RunningDut) -> Result<()> {
+        // At the same time, since each runs the known-answer tests of its engine first.
         let started = daemon::start_all(nodes, dut, |node| {
             let (process, stdout) = self.start_on(site, node)?;
             Ok((process, facts(node.id(), &stdout)))
@@ -144,6 +145,7 @@ impl Cipherbench {
     /// Starts everything, up to the path of test frames.
     fn bring_up(&mut self, site: &Site<'_>, dut: &mut RunningDut) -> Result<()> {
         let (source, every_ns) = (self.encryptor.keys, self.encryptor.rekey_every_ns);
+        // Without a meaning for static keys, which have no handshakes.
         let every = Duration::from_nanos(every_ns.unwrap_or_default());
         self.expect_order(site)?;
         let kmes = [site.map.address(W0), site.map.seen_address(W0)];
@@ -233,6 +235,7 @@ impl Cipherbench {
             let counters = read_counters(daemon)?;
             Ok(counters.get(REKEYS).copied().unwrap_or(0))
         };
+        // The count before the signal: an earlier renewal does not count.
         let before = rekeys()?;
         daemon.signal(REKEY)?;
         if await_true(REKEY_LIMIT, REKEY_INTERVAL, || Ok(rekeys()? != before))? {

@@ -197,6 +197,8 @@ fn taken_any<'a>(
     on: NodeId,
     done: &str,
 ) -> Result<Vec<Daemon<'a>>> {
+    // Taken out of the list even if an action on one fails: a dead process must not be stopped
+    // again.
     let taken = taken(site, dut, on);
     if taken.is_empty() {
         let gateway = on.name();
@@ -213,6 +215,7 @@ fn taken_any<'a>(
 pub(crate) fn stop_all(site: &Site<'_>, dut: &mut RunningDut) -> Result<()> {
     let stopped = running(site, dut);
     dut.processes.clear();
+    // Concurrently, as each may take all of its grace.
     all(on_each(&site.gateways, |node| {
         let here = stopped.iter().filter(|it| it.node.id() == node.id());
         here.map(Daemon::stop).fold(Ok(()), Result::and)

@@ -11,6 +11,7 @@ pub(super) struct Direct {}
 
 impl Adapter for Direct {
     fn start(&mut self, site: &Site<'_>) -> Result<RunningDut> {
+        // Routes end at the station that replaces a gateway, if one does.
         let last = site.last_hops();
         let routed = on_each(&site.forwarding(), |node| {
             let routes = site.map.route_in_clear(node.id(), site.links, last);

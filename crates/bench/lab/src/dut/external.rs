@@ -79,6 +79,7 @@ impl External {
         command: impl Fn(&ExternalBox) -> Option<&String>,
         missing: &str,
     ) -> Result<String> {
+        // The campaign may lack the command although its trial needs it.
         let found = self
             .last()
             .and_then(|(id, its)| Some((id, its, command(its)?)));
@@ -299,10 +300,13 @@ impl Adapter for External {
 
     fn stop(&mut self, site: &Site<'_>, _dut: RunningDut) -> Result<()> {
         let peer = self.peer.as_mut();
+        // Before the boxes are taken down, so that its IKE daemon can end the tunnels with its
+        // peer.
         let ended = peer.map_or(Ok(()), |peer| peer.stop(site, site.stations[1]));
         let runner = self.runner(site)?;
         // The stations of an interrupted run refuse calls and are about to end.
         let detached = self.cabling(runner.outside).detach(site);
+        // Every command runs although one before it has failed: the first error counts.
         let mut taken_down = Ok(());
         for (id, its) in self.boxes() {
             for command in &its.down {

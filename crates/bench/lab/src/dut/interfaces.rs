@@ -55,6 +55,7 @@ fn read(site: &Site<'_>, node: &dyn Node) -> Result<BTreeMap<String, u64>> {
         put("tx_packets", found.tx_packets);
         put("tx_dropped", found.tx_dropped);
         put("tx_errors", found.tx_errors);
+        // Without a rate there is no shaper, and so no queue that drops.
         if site.links.rate_bps.is_some() {
             put("queue_dropped", queue_drops(node, interface)?);
         }

@@ -21,6 +21,7 @@ pub(super) fn write_keys(node: &dyn Node, [a, b]: &[FileTexts; 2]) -> Result<Str
         _ => a,
     };
     let name = format!("{}.key", id.name());
+    // The reader of a key file finds the epochs next to it, by its name with `.epoch`.
     let key_file = write_file(node, &name, &keys.key, true)?;
     write_file(node, &format!("{name}.epoch"), &keys.epochs, true)?;
     Ok(key_file)

@@ -100,6 +100,7 @@ impl L2tpv3 {
              peer_session_id {peer_session_id} cookie {cookie} peer_cookie {peer_cookie} l2spec_type none\n"
         );
         ip(node, session).map_err(|error| self.explain(site, error))?;
+        // Before it becomes a port: a bridge has the smallest MTU of its ports.
         ip(node, format!("link set {INTERFACE} mtu {mtu}\n"))?;
         self.compare(site, node)?;
         switch::make(node, &ports_of(node.id()))?;
@@ -165,6 +166,7 @@ impl L2tpv3 {
             let session = Session::of(node.id()).session_id;
             batch += &format!("l2tp del session tunnel_id {TUNNEL} session_id {session}\n");
         }
+        // By the kernel's list: the tunnel outlives the command that deletes it.
         let is_gone = || Ok(show::<Tunnel>(site, node, "tunnel")?.is_empty());
         if !is_gone()? {
             batch += &format!("l2tp del tunnel tunnel_id {TUNNEL}\n");

@@ -212,6 +212,7 @@ fn write_conf(
         own,
         peer,
     };
+    // Not a secret: it names the file that has the key.
     write_file(
         node,
         &format!("{}.ovpn", node.name()),

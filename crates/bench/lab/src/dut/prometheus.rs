@@ -23,6 +23,7 @@ const LANE: &str = "lane";
 pub(super) fn counters(text: &str) -> BTreeMap<String, u64> {
     let mut counters = BTreeMap::new();
     for (name, value) in own(text).filter_map(|sample| counter(&sample)) {
+        // Lanes have the same name here, because their label was left out of it.
         *counters.entry(name).or_insert(0) += value;
     }
     counters

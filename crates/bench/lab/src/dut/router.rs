@@ -37,6 +37,7 @@ impl Router {
 
 impl Adapter for Router {
     fn start(&mut self, site: &Site<'_>) -> Result<RunningDut> {
+        // The box is gw1 alone, in every direction.
         let site = &site.one_box();
         let router = site.gateways[0];
         let mut dut = self.routes.start(site)?;

@@ -105,6 +105,7 @@ impl<'a> Site<'a> {
 
     /// The path of test frames through the loaded gateways.
     pub(crate) fn frame_path(&self) -> FramePath {
+        // A station in a gateway's place is at that gateway's end of the cipher link.
         let (source, sink) = match self.direction {
             Direction::Encrypt => (A0, W1),
             Direction::Decrypt => (W0, B0),
@@ -151,6 +152,7 @@ impl<'a> Site<'a> {
                 // Its daemon's files, which go with it.
                 StationKeys::Ike { .. } => return None,
             };
+            // Routers and bridges of the path never seal, so that they have no keys.
             let nodes = self.stations.into_iter().chain(self.gateways);
             let node = nodes.into_iter().find(|node| node.id() == end.node)?;
             let words = ["rm", "-f"].map(str::to_owned).into_iter().chain(files);
@@ -195,6 +197,7 @@ impl<'a> Site<'a> {
     /// Waits until A reaches B, at most this long, or until the run is interrupted.
     pub(crate) fn await_path_within(&self, limit: Duration, interrupt: &Interrupt) -> Result<()> {
         let deadline = Deadline::after(limit);
+        // In steps, between which the run can be interrupted.
         while !self.reaches(PATH_LIMIT.min(limit))? {
             interrupt.check()?;
             if deadline.is_over() {
@@ -210,6 +213,8 @@ impl<'a> Site<'a> {
         let (interval, seconds) = (PATH_INTERVAL.as_secs_f64(), limit.as_secs().max(1));
         // With a deadline, `ping` sends until one answer has come.
         let ping = format!("ping -n -q -c 1 -i {interval} -w {seconds} {target}");
+        // With a longer limit than the one of `ping`, which then ends by itself and reports a
+        // failure.
         let ended = self.stations[0].run(Program::new(ping.split(' ')), limit * 2)?;
         Ok(ended.code == Some(0))
     }
@@ -283,6 +288,7 @@ pub(crate) fn on_each<T: Send>(
             .iter()
             .map(|&node| scope.spawn(move || action(node)))
             .collect();
+        // Awaited in order, although they may end in another.
         pending.into_iter().map(join).collect()
     })
 }

@@ -51,6 +51,7 @@ impl Adapter for Straight {
             sink: site.map.frame_end(C1),
         };
         if site.direction != Direction::Both {
+            // The same pair on both: a station is the peer of the other one.
             let keys = fresh_pair(site.dut)?;
             let [a, b] = site.stations;
             let [source, sink] = [path.source.test_address, path.sink.test_address];

@@ -153,6 +153,7 @@ impl Strongswan {
         responder.load()?;
         let start = Instant::now();
         initiator.load()?;
+        // Both are looked at: a tunnel may be up at one end only.
         let gateways = [responder, initiator];
         let facts = tunnels::await_up(&gateways, start)?;
         if site.loads(INITIATOR) {
@@ -303,6 +304,7 @@ impl Adapter for Strongswan {
     }
 
     fn stop(&mut self, site: &Site<'_>, mut dut: RunningDut) -> Result<()> {
+        // Stopped like the others; they were kept apart because they are no part of the device.
         dut.processes.append(&mut self.on_station);
         let stopped = daemon::stop_all(site, &mut dut);
         let cleaned = all(on_each(&site.gateways, |node| {

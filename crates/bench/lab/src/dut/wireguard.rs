@@ -129,6 +129,7 @@ impl WireGuard {
         if self.implementation.is_kernel() {
             return ip(node, format!("link del {INTERFACE}\n"));
         }
+        // All are stopped; the first error counts.
         let stopped = daemons.iter().map(Daemon::stop).fold(Ok(()), Result::and);
         stopped.and(remove_socket(node))
     }
@@ -210,6 +211,8 @@ impl WireGuard {
 impl Adapter for WireGuard {
     fn start(&mut self, site: &Site<'_>) -> Result<RunningDut> {
         for node in &site.gateways {
+            // For both gateways even if one is loaded: the station in the other's place uses its
+            // pair.
             let keys = KeyPair::generate(site.dut, *node)?;
             self.keys.insert(node.id(), keys);
         }
@@ -259,6 +262,7 @@ impl Adapter for WireGuard {
                 (Err(error), None) => return Err(error),
                 (Err(error), Some(daemon)) => return Err(daemon.died_or(error)),
             };
+            // Totals of the peer, which begin again at 0 when it is configured anew.
             let counted = [("transfer_rx_bytes", received), ("transfer_tx_bytes", sent)];
             counters.extend(by_node(node.id(), counted));
         }

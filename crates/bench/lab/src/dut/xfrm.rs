@@ -174,6 +174,7 @@ impl Adapter for Xfrm {
             }
         }
         let bytes = self.algorithms.suite.keymat_bytes();
+        // One for each direction: with a counter mode, two senders must never use the same key.
         let keys = Keys([random_hex(site.dut, bytes)?, random_hex(site.dut, bytes)?]);
         let mut dut = RunningDut {
             frame_path: Some(site.frame_path()),
@@ -191,6 +192,7 @@ impl Adapter for Xfrm {
             let out = SPIS[usize::from(node.id() == NodeId::Gw2)];
             let gateway = node.name();
             for sa in sas(site, node, &["list", "nokeys"])? {
+                // By the SPI: a gateway lists the SAs of both directions in no fixed order.
                 let way = if sa.spi == format!("{out:#x}") {
                     "out"
                 } else {
@@ -267,6 +269,7 @@ fn policies(site: &Site<'_>, id: NodeId) -> String {
     let [behind_own, behind_peer] =
         [own, peer].map(|end| site.map.networks_behind(Side::of(end), site.links));
     let mut batch = String::new();
+    // Every pair of networks, since a policy is for one source and one target.
     for near in &behind_own {
         for far in behind_peer
             .iter()

@@ -51,6 +51,7 @@ impl Card {
         };
         let affinity = |number: &String| {
             let folder = Path::new("/proc/irq").join(number);
+            // An interrupt may have been given up since it was listed.
             let read = |name| fs::read_to_string(folder.join(name)).ok();
             // Not every interrupt controller reports the CPUs in effect.
             let list = read("effective_affinity_list").filter(|list| !list.trim().is_empty());
@@ -122,6 +123,7 @@ impl Card {
 
 /// Returns the output of `ethtool`; empty if it fails: not every driver answers every question.
 fn ethtool(question: &str, interface: &str) -> String {
+    // The doctor works without it, and then knows less.
     let Some(program) = find("ethtool") else {
         return String::new();
     };

@@ -29,6 +29,7 @@ impl Discipline {
     pub fn read() -> Self {
         let state = state();
         let is_synchronised = state.status & libc::STA_UNSYNC == 0;
+        // By their names: a daemon that runs says more than a configuration that may not be in use.
         let names: Vec<String> = fs::read_dir("/proc")
             .into_iter()
             .flatten()

@@ -105,6 +105,7 @@ pub fn render(findings: &[Finding]) -> String {
         // Writing to a string cannot fail.
         let _ = writeln!(text, "{:<8} {name:<width$}  {found}", status.name());
         if *status != Status::Good {
+            // The grade has eight characters, one space follows it, and two follow the name.
             let indent = width + 11;
             let _ = writeln!(text, "{:indent$}{why}", "");
             if !advice.is_empty() {

@@ -13,6 +13,7 @@ const SPAN: Duration = Duration::from_millis(250);
 /// Looks at the use of the CPUs for a moment.
 pub(crate) fn look() -> Load {
     let began = Instant::now();
+    // The machine before the programs both times, so that the two spans have the same length.
     let before = (machine_cpu_time().unwrap_or_default(), Programs::read());
     thread::sleep(SPAN);
     let after = (machine_cpu_time().unwrap_or_default(), Programs::read());

@@ -147,6 +147,7 @@ fn memory_bytes(meminfo: &str) -> u64 {
     let total = meminfo
         .lines()
         .find_map(|line| line.strip_prefix("MemTotal:"));
+    // The unit is always written as kB, and means KiB.
     let kib = total.and_then(|total| total.trim().strip_suffix("kB")?.trim().parse().ok());
     kib.unwrap_or(0_u64) * 1024
 }
@@ -165,6 +166,7 @@ fn hypervisor(cpuinfo: &str) -> String {
         .split_ascii_whitespace()
         .any(|flag| flag == "hypervisor")
     {
+        // The flag is x86's; Xen names itself in this file on every architecture.
         return text("/sys/hypervisor/type");
     }
     let signature = hypervisor_name(&hypervisor_signature());

@@ -160,6 +160,7 @@ fn run(tool: &str, arguments: &str) -> Attempt<()> {
     command
         .args(arguments.split(' '))
         .env("PATH", search_path())
+        // Findings quote the messages, which must not be translated.
         .env("LC_ALL", "C");
     let output = guard::output(&mut command, OUTPUT_BYTES_MAX)
         .map_err(|_| format!("no `{tool}`: {}", how_to_get(tool)))?;

@@ -151,6 +151,8 @@ impl Tuning {
     /// [`Change`].
     pub fn apply(&self) -> Result<Vec<Change>, TuneError> {
         let mut record = self.read_record()?;
+        // As it was before this call, to restore the entry of a parameter that the kernel refuses
+        // below.
         let first = record.clone();
         let mut changes = self.look();
         let to_raise = |wanted: &Wanted, change: &Change| {
@@ -210,6 +212,7 @@ impl Tuning {
                 refused: None,
                 name,
             };
+            // A value that another program has set since must not be overwritten.
             let is_ours = change.before.as_ref() == Some(&set);
             if is_ours {
                 self.set(&mut change, &before);
@@ -313,6 +316,8 @@ impl Tuning {
                 .recursive(true)
                 .mode(0o755)
                 .create(folder)?;
+            // In the same folder, since a file replaces another atomically only within one file
+            // system.
             let mut file = tempfile::NamedTempFile::new_in(folder)?;
             file.write_all(&serde_json::to_vec_pretty(record)?)?;
             file.as_file().sync_all()?;

@@ -281,6 +281,7 @@ fn machine(facts: &Facts) -> Vec<Finding> {
             "",
         ),
     });
+    // Rounded for the reader only: the verdict compares bytes.
     let memory = format!("{:.1} GiB", machine.memory_bytes as f64 / GIB as f64);
     findings.push(if machine.memory_bytes >= MEMORY_ENOUGH {
         good("memory", &memory, "")

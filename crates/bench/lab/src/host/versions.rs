@@ -63,6 +63,7 @@ fn located(name: &str) -> Option<PathBuf> {
 impl Installed {
     /// Derives a program's entry from its version output.
     fn of(name: &str, path: PathBuf, said: Option<&str>) -> Self {
+        // A program that says nothing of itself is not refused: a trial reports its error.
         let judge = |usage| said.and_then(|said| unfit(name, said, usage));
         let version = said.and_then(find_version).unwrap_or("?");
         Self {

@@ -23,7 +23,9 @@ impl<R: Read + AsFd> Read for Attentive<R> {
         let limit = PollTimeout::try_from(self.limit).unwrap_or(PollTimeout::MAX);
         let mut fds = [PollFd::new(self.input.as_fd(), PollFlags::POLLIN)];
         match poll(&mut fds, limit) {
+            // As if the input were closed: its reader then ends everything in the usual order.
             Ok(0) => Ok(0),
+            // Readers of the standard library try again, with the whole limit.
             Err(Errno::EINTR) => Err(io::ErrorKind::Interrupted.into()),
             Err(errno) => Err(errno.into()),
             Ok(_) => self.input.read(buffer),

@@ -74,6 +74,7 @@ impl<'a> Dialogue<'a> {
             if deadline.is_over() {
                 return Ok(OutputEvent::Silence);
             }
+            // In short steps, between which the interrupt and the deadline are looked at.
             let mut fds = [PollFd::new(self.output.as_fd(), PollFlags::POLLIN)];
             if poll(&mut fds, interval()).unwrap_or(0) > 0 {
                 self.hear();
@@ -130,6 +131,7 @@ impl<'a> Dialogue<'a> {
     fn hear(&mut self) {
         let mut bytes = [0; 4096];
         match self.output.read(&mut bytes) {
+            // More than this without a line is no answer, and must not fill the memory.
             Ok(length) if length > 0 && self.heard.len() < LINE_BYTES_MAX => {
                 self.heard.extend_from_slice(&bytes[..length]);
             }
@@ -140,6 +142,7 @@ impl<'a> Dialogue<'a> {
 
     /// Takes the first complete line; at the end of the output, also an incomplete one.
     fn take_line(&mut self) -> Option<String> {
+        // By lines, because the script prints one for each answer.
         let end = self.heard.iter().position(|byte| *byte == b'\n');
         let rest = match end {
             Some(end) => self.heard.split_off(end + 1),

@@ -81,6 +81,7 @@ impl Part {
         // What gives back and takes down runs after an interrupt too.
         let host = Station::start(NodeId::Host, self.station_command(), &Interrupt::new())?;
         self.hold.record(NodeId::Host, host.pid())?;
+        // It answers once it is set up, and reports here why it could not be.
         host.hello()?;
         Ok(host)
     }

@@ -102,6 +102,7 @@ impl<'a> Reach<'a> {
                 script_for_this(hash, file.len())
             }
         };
+        // Begins once this program is hashed, which takes time that is no fault of the host.
         let deadline = Deadline::after(ANSWER_LIMIT);
         let mut found = ShellOutput::default();
         dialogue
@@ -203,6 +204,8 @@ impl<'a> Reach<'a> {
 
     /// A command that runs these words on the host.
     fn command(&self, words: &[&str]) -> Command {
+        // The first word is executed directly, without a shell that could split or expand the
+        // others.
         let (program, prefix) = self
             .host
             .reach
@@ -329,6 +332,7 @@ impl ShellOutput {
             .strip_prefix(MARK)
             .and_then(|line| line.strip_prefix(' '));
         let Some((key, value)) = said.and_then(|line| line.split_once(' ')) else {
+            // A login shell may print much before the script runs; only its beginning is of use.
             if self.chatter.len() < CHATTER_BYTES_MAX {
                 self.chatter.push_str(line);
                 self.chatter.push('\n');

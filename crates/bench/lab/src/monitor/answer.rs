@@ -32,6 +32,7 @@ pub(crate) enum Answer {
 impl Answer {
     /// The value times millionths, in thousandths.
     pub(super) fn milli(&self, scale_ppm: u64) -> Result<i64, String> {
+        // Floating point is exact enough: thousandths of a unit are recorded.
         let value = match self {
             Self::Text(text) => {
                 first_decimal(text).ok_or_else(|| format!("no number in `{}`", brief(text)))?

@@ -18,6 +18,7 @@ impl BoxCommand<'_> {
     pub(super) fn run(&self, over: &Interrupt) -> Result<(Answer, u64), String> {
         let host: &dyn Node = self.host;
         let failed = |error: LabError| error.to_string();
+        // Started and awaited by two requests, so that the end of the trial can come in between.
         let process = host
             .start(self.program.clone(), self.limit)
             .map_err(failed)?;
@@ -39,6 +40,7 @@ impl BoxCommand<'_> {
         match ended.code {
             _ if ended.timed_out => Err(format!("did not end within {} s", self.limit.as_secs())),
             Some(0) => {
+                // The journal reports the cost of readings, which may disturb the traffic.
                 let cpu_ns = ended.cpu.user_ns + ended.cpu.system_ns;
                 Ok((Answer::Text(ended.stdout), cpu_ns))
             }

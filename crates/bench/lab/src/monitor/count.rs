@@ -23,6 +23,8 @@ impl Count {
             self.total = count;
             return Ok(None);
         };
+        // A counter that has wrapped looks like one that was reset: only the range distinguishes
+        // them.
         let more = match (count.checked_sub(last), range) {
             (Some(more), _) => more,
             (None, Some(range)) => range.saturating_sub(last).saturating_add(count),

@@ -174,7 +174,9 @@ impl Poller for DevicePoller<'_> {
         while log.wait(due, self.interval, &mut seen) {
             let from = Instant::now();
             commands_ns += self.round(log, &mut series);
+            // From the beginning of the round, so that slow answers do not stretch the interval.
             due = from + self.interval;
+            // Zero while `due` is in the future, for which `elapsed` returns no time.
             let late = due.elapsed().as_nanos() / self.interval.as_nanos().max(1);
             // Skipped rounds count as missed, and the later ones stay on the grid of the interval.
             let missed = u32::try_from(late).unwrap_or(u32::MAX);
@@ -266,6 +268,7 @@ fn free_cpus(busy: &[u16]) -> (Option<CpuSet>, Vec<u16>) {
     let present = (0..CpuSet::count()).filter(|&cpu| own.is_set(cpu).unwrap_or(false));
     let (mut cpus, mut positions) = (CpuSet::new(), Vec::new());
     for (position, cpu) in (0_u16..).zip(present) {
+        // Positions, because programs of stations are assigned by them.
         if !busy.contains(&position) && cpus.set(cpu).is_ok() {
             positions.push(position);
         }

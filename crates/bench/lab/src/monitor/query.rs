@@ -148,6 +148,7 @@ impl Metric {
                 printed(&found[0])
             )),
             (found, None) => {
+                // A counter is the sum of its parts, such as one for each lane.
                 let values = found
                     .iter()
                     .map(|sample| match sample.value.parse::<f64>() {

@@ -33,6 +33,7 @@ pub(crate) fn read(folder: &Path) -> io::Result<Vec<EnergyZone>> {
         let Some(numbers) = name.strip_prefix(PREFIX) else {
             continue;
         };
+        // A package without a name is counted, since only its parts and the platform must not be.
         let domain = fs::read_to_string(entry.path().join("name")).unwrap_or_default();
         let domain = domain.trim().to_owned();
         if is_counted(numbers, &domain)

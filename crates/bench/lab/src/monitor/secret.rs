@@ -11,6 +11,7 @@ use zeroize::Zeroizing;
 /// The problem, the file or variable, and the fix; never the secret.
 pub(super) fn read(secret: &Secret) -> Result<Zeroizing<String>, String> {
     match secret {
+        // The same checks as for the other secrets of this machine.
         Secret::File(path) => secret_file::first_line(Path::new(path)),
         Secret::Environment(name) => match std::env::var(name) {
             Ok(value) if !value.is_empty() => Ok(Zeroizing::new(value)),

@@ -165,6 +165,7 @@ impl SeriesBuilder {
             1 => self.points.push(sum),
             _ => append(&mut self.points, sum, point_ns),
         }
+        // Two neighbours become one, so that a series of any length keeps its shape.
         while self.points.len() > Series::POINTS_MAX {
             self.merged *= 2;
             let point_ns = self.point_ns();

@@ -43,7 +43,9 @@ impl Session {
     pub(super) fn open(agent: &SnmpAgent) -> Result<Self, String> {
         let address = &agent.address;
         let failed = |error: &dyn std::fmt::Display| format!("the SNMP agent {address}: {error}");
+        // Before the socket: without its secrets there is nothing to ask an agent.
         let login = login(&agent.login).map_err(|error| failed(&error))?;
+        // On the thread that polls: a device is asked one question after the other anyway.
         let runtime = Builder::new_current_thread().enable_all().build();
         let runtime = runtime.map_err(|error| failed(&error))?;
         let client = runtime.block_on(connect(address, login));

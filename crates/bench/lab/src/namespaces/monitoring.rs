@@ -26,6 +26,7 @@ impl NamespaceLab {
                 pollers.push(poller.beside(busy));
             }
         }
+        // Without a check: `of_machine` has read the counters already, to see which there are.
         pollers.extend(self.machines()?.into_iter().map(|it| it.beside(busy)));
         let pollers = pollers.into_iter();
         let pollers = pollers.map(|poller| -> Box<dyn Poller + '_> { Box::new(poller) });

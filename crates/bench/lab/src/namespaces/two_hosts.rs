@@ -133,6 +133,8 @@ fn open_here(
     (host, nodes): (&Host, &[NodeId]),
     interrupt: &Interrupt,
 ) -> Result<Opened> {
+    // Stations of two hosts borrow interfaces of their machine, at the cable between the hosts or
+    // towards external boxes.
     part.expect_returns()?;
     let stations = part.start(nodes, &host.cpus, interrupt)?;
     let seats = stations.into_iter().map(Seat::Here).collect();

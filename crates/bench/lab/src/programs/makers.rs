@@ -114,6 +114,7 @@ pub(super) fn unfit_here(name: &str, path: &Path, usage: Use) -> Option<String> 
     // A program without a rule is not run.
     RULES.iter().find(|rule| rule.program == name)?;
     let argument = known(name)?.version;
+    // Locked while the program runs: a second caller awaits its answer and does not run it again.
     let mut all = SAID.lock().unwrap_or_else(PoisonError::into_inner);
     let said = all
         .entry(path.to_owned())

@@ -144,6 +144,7 @@ fn missing_where(
     // A plan has thousands of cells and a handful of programs: look for each program once.
     let mut known: BTreeMap<(String, Use), Option<Lack>> = BTreeMap::new();
     let mut lack = |program: &str, usage: Use| {
+        // By the use too: an old version may serve for one way and not for both.
         let known = known.entry((program.to_owned(), usage));
         known.or_insert_with(|| find_lack(program, usage)).clone()
     };

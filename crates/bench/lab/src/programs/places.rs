@@ -122,6 +122,7 @@ fn named(program: &str, variable: &dyn Fn(&str) -> Option<OsString>) -> Option<O
 
 fn search_in(program: &str, variable: &dyn Fn(&str) -> Option<OsString>, rule: &Rule) -> Search {
     let named = named(program, variable);
+    // A variable may hold a name as well as a path, as `CC` does.
     let word = named.as_deref().unwrap_or(OsStr::new(program));
     if word.as_encoded_bytes().contains(&b'/') {
         // Chosen by the variable or the campaign, so its owner does not matter.
@@ -195,6 +196,7 @@ fn folders(variable: &dyn Fn(&str) -> Option<OsString>) -> Vec<Place> {
         .map(Place::found)
         .collect();
     folders.extend(OF_ADMINISTRATOR.map(Place::found));
+    // Last, so that the programs of the distribution come first.
     folders.extend(peers(variable));
     folders
 }

@@ -19,6 +19,8 @@ const LIMIT: Duration = Duration::from_secs(5);
 pub(crate) fn said_of_itself(program: &Path, argument: &str) -> Option<String> {
     let mut command = Command::new(program);
     command.arg(argument);
+    // Another user can be taken by root alone: for anyone else the second attempt fails at its
+    // start.
     said_by(&mut command).or_else(|| said_by(command.uid(NOBODY).gid(NOBODY)))
 }
 

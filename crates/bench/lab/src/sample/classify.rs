@@ -167,6 +167,7 @@ impl<'a> Classifier<'a> {
             };
         }
         let kind = self.transport(protocol, payload)?;
+        // Bounded, because anybody on the link can send first fragments without the others.
         if self.first_fragments.len() < FRAGMENTS_MAX {
             self.first_fragments.insert(packet_id, kind);
         }
@@ -206,6 +207,7 @@ impl<'a> Classifier<'a> {
         let (header, payload) = datagram.split_at_checked(UDP_HEADER_BYTES)?;
         let number = |at| u16::from_be_bytes([header[at], header[at + 1]]);
         let known = |number| self.sealed_ports.iter().find(|port| port.port == number);
+        // As in the filter: the source port decides before the target port.
         let port = known(number(0)).or_else(|| known(number(2)))?;
         // The frame may hold more (padding) or less (a first fragment).
         let bytes = usize::from(number(4)).checked_sub(UDP_HEADER_BYTES)?;
@@ -219,6 +221,7 @@ impl<'a> Classifier<'a> {
 /// Classifies a packet with a header that states `bytes`; `None` if it matches no shape of its
 /// form.
 fn of_shapes(shapes: &[Shape], control: bool, payload: &[u8], bytes: usize) -> Option<Kind> {
+    // Every form is recognised by its first four bytes, which the filter loads as one word.
     let word = u32::from_be_bytes(*payload.first_chunk()?);
     let shape = Shape::of(shapes, word)?;
     let bytes_least = usize::from(shape.bytes_least);

@@ -27,6 +27,8 @@ pub(super) fn contents_of(frames: &[Vec<u8>]) -> Contents {
         .iter()
         .filter_map(|frame| frame.get(body_at(frame)?..));
     let different: BTreeSet<&[u8]> = bodies.collect();
+    // Sorted by their first bytes, which are headers with sequence numbers in most forms: one in n
+    // is then spread over the sample.
     let bodies: Vec<&[u8]> = different.into_iter().collect();
     let bytes: usize = bodies.iter().map(|body| body.len()).sum();
     let one_in = bytes.div_ceil(BYTES_MAX).max(1);
@@ -57,6 +59,7 @@ pub(super) fn contents_of(frames: &[Vec<u8>]) -> Contents {
 /// Counts the blocks that repeat an earlier block.
 fn repeated(mut blocks: Vec<&[u8]>) -> u64 {
     let all = blocks.len();
+    // Equal blocks become neighbours.
     blocks.sort_unstable();
     blocks.dedup();
     (all - blocks.len()) as u64

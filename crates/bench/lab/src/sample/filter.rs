@@ -97,6 +97,7 @@ pub(super) fn foreign_only(expected: Expected<'_>, inside: bool) -> Vec<sock_fil
     if let Some(bare) = Bare::beside(sealed_ports) {
         program.skip_unless(BPF_JEQ, bare.protocol.into(), &in_ip(bare, marker));
     }
+    // No form is TCP: it is expected on the ports of a key exchange alone.
     program.skip_unless(BPF_JEQ, TCP, &channels(expected.control));
     program.unless(BPF_JEQ, UDP, FOREIGN);
     // Only the first fragment has the ports; its verdict counts for all fragments.
@@ -116,6 +117,7 @@ fn in_ip(bare: Bare, marker: &[u8]) -> Assembler {
     program.push(BPF_LDX | BPF_B | BPF_MSH, IPV4_AT);
     program.unless_beyond_header(IPV4_AT + 4);
     for shape in bare.shapes {
+        // The length is tested after the first word, since each kind of packet has another minimum.
         let mut packet = Assembler::default();
         packet.unless_beyond_header(IPV4_AT + u32::from(shape.bytes_least));
         packet.verdict(shape, bare.control, (marker, IPV4_AT));
@@ -437,6 +439,8 @@ impl Assembler {
         };
         let wanted: Vec<usize> = ports.iter().map(part_of).collect();
         // Only unconditional jumps can be long, so each is behind a test that skips it.
+        // For each of the two ports of a datagram one load, and two instructions for each known
+        // port.
         let tests = 2 * (1 + 2 * ports.len());
         let mut begins = Vec::new();
         let mut end = self.0.len() + tests + 1;

@@ -289,6 +289,7 @@ impl Bare {
                 shapes: BARE_L2TPV3,
                 control: port.control,
             }),
+            // Only in UDP, or not in IP at all.
             LinkForm::Sealed(Form::WireGuard | Form::OpenVpn | Form::MacSec) | LinkForm::Opaque => {
                 None
             }
@@ -319,6 +320,7 @@ pub(super) const MACSEC_FRAME_BYTES_LEAST: u16 = 14 + 6 + 2 + 16;
 impl Shape {
     /// Returns the first shape of a list that matches a packet's first four bytes.
     pub(super) fn of(shapes: &[Self], word: u32) -> Option<&Self> {
+        // In order: a later shape may match everything that the ones before it did not.
         let mut shapes = shapes.iter();
         shapes.find(|shape| word & shape.mask == shape.value)
     }

@@ -100,6 +100,7 @@ impl PacketSample {
 
 /// Splits a frame into its packets; `None` if it is a fragment or truncated.
 fn whole_packets(vnet: &VnetHeader, frame: &mut [u8]) -> Option<Vec<Vec<u8>>> {
+    // The classifier has found the form, and not that all of the frame is there.
     let view = EthernetView::parse(frame)?;
     if view.ethertype == MACSEC_ETHERTYPE {
         return Some(vec![frame.to_vec()]);
@@ -133,6 +134,7 @@ fn spread<T>(all: Vec<T>, most: usize) -> Vec<T> {
     for (index, item) in all.into_iter().enumerate() {
         if chosen.len() < most && index == next {
             chosen.push(item);
+            // Computed from the beginning each time, so that rounding does not add up.
             next = chosen.len() * count / most;
         }
     }

@@ -55,6 +55,7 @@ impl Watch {
             let what = format!("more than {CONTROL_PORTS_MAX} control ports");
             return Err(io::Error::new(io::ErrorKind::InvalidInput, what));
         }
+        // Also kept for `read`: it runs once more there, on frames without their VLAN tags.
         let program = filter::foreign_only(expected, inside);
         // Before the socket is bound: `read` notices an interface that is replaced in between.
         let index = if_nametoindex(interface)?;
@@ -100,6 +101,7 @@ impl Watch {
             interrupted,
             ..CipherWatch::default()
         };
+        // Anew for each reading: fragments of an earlier trial must not explain frames of this one.
         let mut classifier = Classifier::new(Expected {
             sealed: &self.sealed,
             control: &self.control,
@@ -113,6 +115,7 @@ impl Watch {
             };
             let frame = &buffer[..bytes];
             watch.foreign_bytes += bytes as u64;
+            // At any offset of the frame, unlike in the filter, which looks at few.
             watch.marker_frames += u64::from(classifier.shows_marker(frame));
             let reason = Reason::of(classifier.kind(frame), self.untagged.passes(frame)?);
             watch.clear_sealed_frames += u64::from(reason == Reason::ClearTextInside);

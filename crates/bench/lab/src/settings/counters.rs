@@ -51,6 +51,8 @@ pub(super) fn stack() -> io::Result<BTreeMap<String, u64>> {
             found.extend(wanted(text, prefix, names));
         }
     }
+    // The kernel counts a packet over loopback as sent and as received, like one that crossed a
+    // link.
     let interfaces = fs::read_to_string("/proc/self/net/dev")?;
     found.extend(loopback(&interfaces).map(|packets| (LOOPBACK.to_owned(), packets)));
     Ok(found)

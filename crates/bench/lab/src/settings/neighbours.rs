@@ -21,6 +21,7 @@ impl Neighbours {
     /// # Errors
     /// If the kernel refuses a packet socket.
     pub(super) fn count() -> io::Result<Self> {
+        // Without a filter: the kernel passes frames of this EtherType only.
         let arp = PacketSocket::open_on_all(ARP, &[])?;
         let discovery = PacketSocket::open_on_all(IPV6, &filter::discovery())?;
         Ok(Self([arp, discovery]))

@@ -37,6 +37,7 @@ impl RouteSocket {
             SockProtocol::NetlinkRoute,
         )?;
         setsockopt(&fd, sockopt::RcvBuf, &BUFFER_BYTES)?;
+        // With the number 0 the kernel assigns an unused one to the socket.
         bind(fd.as_raw_fd(), &NetlinkAddr::new(0, groups))?;
         Ok(Self(fd))
     }
@@ -44,6 +45,7 @@ impl RouteSocket {
     /// Receives messages. `ENOBUFS` means that the kernel discarded some for lack of space.
     pub(super) fn receive(&self, buffer: &mut [u8]) -> nix::Result<usize> {
         loop {
+            // Readers wait by poll, some of them for other descriptors too.
             match recv(self.0.as_raw_fd(), buffer, MsgFlags::MSG_DONTWAIT) {
                 Err(Errno::EINTR) => {}
                 other => return other,
@@ -117,6 +119,8 @@ pub(super) fn messages(mut bytes: &[u8]) -> Vec<Message> {
     let mut found = Vec::new();
     while let Some(header) = bytes.first_chunk::<HEADER_BYTES>() {
         let length = u32::from_ne_bytes([header[0], header[1], header[2], header[3]]) as usize;
+        // A length below that of the header gives a range that does not exist, and ends the loop
+        // too.
         let Some(body) = bytes.get(HEADER_BYTES..length) else {
             break;
         };

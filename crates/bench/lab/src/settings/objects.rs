@@ -184,12 +184,14 @@ fn route(body: &[u8], names: &Names) -> Option<(String, Values)> {
             libc::RTA_GATEWAY => drop(values.insert("via", ip(value)?.to_string())),
             libc::RTA_OIF => drop(values.insert("by", interface(names, number(value)?))),
             libc::RTA_PREFSRC => drop(values.insert("from", ip(value)?.to_string())),
+            // Nested attributes: only whether they change matters, and not their meaning.
             libc::RTA_METRICS => drop(values.insert("metrics", hex(value))),
             libc::RTA_MULTIPATH => drop(values.insert("next hops", hex(value))),
             _ => {}
         }
     }
     let is_v6 = i32::from(family) == libc::AF_INET6;
+    // The kernel adds and removes these with addresses and links, which are settings themselves.
     let own = is_v6 && (table == LOCAL_TABLE || target.is_some_and(is_link_local));
     let target = match target {
         Some(target) => format!("{target}/{length}"),

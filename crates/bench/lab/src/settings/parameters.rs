@@ -30,6 +30,7 @@ impl ParameterFiles {
     /// Opens the files.
     pub(crate) fn open() -> Self {
         let names = SYSCTLS.iter().filter(|name| name.starts_with("net."));
+        // Kept open: a path would lead to the namespace of the thread that opens it.
         let files = names.filter_map(|name| {
             let file = File::open(format!("/proc/sys/{}", name.replace('.', "/"))).ok()?;
             Some((*name, Arc::new(file)))

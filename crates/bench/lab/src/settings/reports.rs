@@ -46,6 +46,7 @@ pub(super) struct Reports {
 impl Reports {
     /// Opens the socket.
     pub(super) fn open() -> io::Result<Opened> {
+        // Groups are numbered from 1, and the address has one bit for each.
         let groups = GROUPS.iter().fold(0, |all, group| all | 1 << (group - 1));
         Ok(Opened {
             socket: RouteSocket::open(groups)?,
@@ -55,6 +56,7 @@ impl Reports {
 
     /// Ends the thread; returns the settings according to the reports, and the changes.
     pub(super) fn end(self) -> (Snapshot, Vec<SettingChange>) {
+        // The thread polls the other end, which becomes readable when this one is closed.
         drop(self.stop);
         self.thread.join().unwrap_or_else(|_| {
             let lost = change(None, "the reports of changes broke off".to_owned());
@@ -88,6 +90,8 @@ impl Opened {
             loop {
                 let length = match self.socket.receive(&mut buffer) {
                     Ok(length) => length,
+                    // The buffer of the socket was full: which changes are missing is unknown, so
+                    // that this counts as one.
                     Err(Errno::ENOBUFS) => {
                         let what = "more settings than the kernel could report".to_owned();
                         changes.push(change(at_ns, what));

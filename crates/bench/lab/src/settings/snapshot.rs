@@ -52,6 +52,8 @@ impl Snapshot {
         {
             self.queue_drops.insert(interface, drops);
         }
+        // A dump has no removals, and its values replace those of an earlier message about the same
+        // object.
         for one in said(message, &mut self.names) {
             if let SettingUpdate::Is(name, values) = one {
                 self.settings.insert(name, values);
@@ -90,6 +92,7 @@ impl Snapshot {
                 words
             }
             SettingUpdate::Gone(name) => {
+                // The removal of an object that was not among the settings changes none of them.
                 let known = self.settings.remove(&name)?;
                 differences(&name, Some(&known), None)
             }

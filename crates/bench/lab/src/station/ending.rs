@@ -37,6 +37,7 @@ impl Ending {
         for program in std::mem::take(&mut self.programs) {
             let _ = processes.run(&program, self.limit);
         }
+        // Taken, so that nothing is given back twice.
         for lent in std::mem::take(&mut self.lent) {
             let run = |program: &Program| drop(processes.run(program, TOOL_LIMIT));
             lent::give_back(&lent, None, &self.home, &run);

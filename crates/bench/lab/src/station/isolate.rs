@@ -76,6 +76,8 @@ pub(super) fn isolate(node: NodeId) -> Result<()> {
         Err(errno) if can_do_without_sys(errno) => {}
         Err(errno) => return Err(refused("mount /sys", errno)),
     }
+    // Programs of two gateways use the same paths for sockets and PID files, and keys written here
+    // vanish with the station.
     let flags = MsFlags::MS_NOSUID | MsFlags::MS_NODEV;
     mount(
         Some("tmpfs"),

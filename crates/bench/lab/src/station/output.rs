@@ -23,6 +23,7 @@ impl Capped {
         let (head, rest) = bytes.split_at(room.min(bytes.len()));
         self.head.extend_from_slice(head);
         bytes = rest;
+        // Cut only afterwards: of a part that is longer than the room its end must remain.
         self.tail.extend(bytes);
         let excess = self.tail.len().saturating_sub(TAIL_BYTES);
         self.tail.drain(..excess);

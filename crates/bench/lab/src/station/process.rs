@@ -305,6 +305,7 @@ fn refuse_taken(ready: &Ready, name: &str) -> Result<(), String> {
 fn command(program: &Program, cores: &[usize]) -> Result<Command, String> {
     let mut allowed = CpuSet::new();
     for core in &program.cores {
+        // By position among the CPUs of the station: a campaign knows no numbers of the kernel.
         let cpu = cores.get(usize::from(*core)).ok_or_else(|| {
             format!(
                 "core {core} does not exist here: the station has {}, counted from 0",

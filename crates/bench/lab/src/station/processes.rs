@@ -119,6 +119,7 @@ impl Processes {
             table
                 .by_handle
                 .values()
+                // An ended program that was not reported yet may have had the same number before.
                 .find(|process| process.is_running_as(pid))
                 .cloned()
         };

@@ -74,6 +74,7 @@ fn move_bytes(
     set_nonblocking(pipes)?;
     let mut buffer = vec![0; READ_BYTES];
     let mut has_ended = false;
+    // Beyond the end of the program: a daemon that holds its pipes must never block on a full one.
     while !has_ended || pipes.stdout.is_some() || pipes.stderr.is_some() {
         has_ended |= wait(pipes, ended, has_ended)?;
         // The program does not read it any more, or has everything.

@@ -556,6 +556,7 @@ impl Requests {
     fn offloads(&self) -> Result<Response, String> {
         let interfaces = procfs::interface_counters()
             .map_err(|error| format!("cannot read /proc/net/dev: {error}"))?;
+        // One after the other: there are few, and each takes milliseconds.
         let features = interfaces.into_keys().map(|interface| {
             let program = Program::new(["ethtool", "-k", &interface]);
             let ended = self.processes.run(&program, TOOL_LIMIT)?;
@@ -575,6 +576,7 @@ impl Requests {
         if name.is_empty() || name.contains(['/', '\0']) || matches!(name, "." | "..") {
             return Err(format!("`{name}` is not a plain file name"));
         }
+        // Only plain names reach this point, so the path stays in the folder.
         let path = lock(&self.folder).path()?.join(name);
         let mode = if secret { 0o600 } else { 0o644 };
         let write = || -> io::Result<()> {

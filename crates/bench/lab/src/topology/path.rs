@@ -235,6 +235,7 @@ impl Map {
         let at = |port| ends.iter().position(|end| *end == port);
         let split = at(far).expect("an element's ports are ends of the path's links");
         let (before, behind) = ends.split_at(split);
+        // All ends behind a port, not only the next: frames to a station cross the bridge too.
         let known = |ends: &[End], own: End| {
             let others = ends.iter().filter(|end| end.node != own.node);
             Port {

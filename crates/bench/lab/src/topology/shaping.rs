@@ -54,6 +54,7 @@ fn bucket(mtu: u16, rate_bps: u64) -> String {
         let bytes = u128::from(rate_bps) * u128::from(ns) / 8_000_000_000;
         u64::try_from(bytes).unwrap_or(u64::MAX)
     };
+    // A bucket that is smaller than a frame would never let one pass.
     let burst = bytes_in(BURST_NS).max(BURST_FRAMES_MIN * frame);
     let queue = bytes_in(QUEUE_NS).max(QUEUE_FRAMES_MIN * frame);
     let limit = u32::try_from(queue).unwrap_or(u32::MAX);

@@ -119,6 +119,7 @@ impl Map {
     /// of its side; nothing for other nodes. Can be repeated.
     pub(crate) fn route_test_networks(&self, node: NodeId, links: Links) -> String {
         let mut batch = String::new();
+        // Test frames end at stations, and bridges pass them on below IP.
         if !node.forwards_ip() {
             return batch;
         }
@@ -150,6 +151,7 @@ impl Map {
         let mut batch = String::new();
         for own in self.cipher_ends(node) {
             let next = self.next_hop(own);
+            // The last hop depends on the DUT: the gateway itself, or the station in its place.
             let hop = match next.node {
                 NodeId::A | NodeId::Gw1 => last[0],
                 NodeId::Gw2 | NodeId::B => last[1],

@@ -107,6 +107,7 @@ impl Agreed {
     fn make(keys: KeySource, every: Duration, kmes: [Ipv4Addr; 2]) -> Result<Self, String> {
         let text = |error: CertificateError| error.to_string();
         let authority = Authority::generate().map_err(text)?;
+        // One secret for both gateways, which know it by the same identity.
         let ppk = if keys == KeySource::Ppk {
             Some(keying::ppk_text().map_err(|error| error.to_string())?)
         } else {
@@ -165,6 +166,7 @@ impl Agreed {
 
 impl Qkd {
     fn make(addresses: [Ipv4Addr; 2]) -> Result<Self, CertificateError> {
+        // Another authority than the gateways': a KME must not accept the certificate of a tunnel.
         let authority = Authority::generate()?;
         let kme = |side: usize| {
             authority.issue_at(KMES[side], addresses[side].into(), days_from_now(DAYS))
@@ -211,6 +213,7 @@ fn names(id: NodeId) -> (&'static str, &'static str) {
 
 /// Issues a certificate for each gateway, in its name.
 fn certificates(authority: &Authority) -> Result<[Texts; 2], CertificateError> {
+    // In the name of the gateway, by which its peer expects it.
     let [first, second] = GATEWAYS.map(|id| authority.issue(id.name(), days_from_now(DAYS)));
     Ok([first?, second?])
 }

@@ -53,6 +53,7 @@ pub(super) fn await_established(
         }
         let (name, label) = SOURCES;
         let sources = prometheus::values(&metrics(daemon)?, name, label);
+        // Tunnels may differ in their sources.
         let sources: Vec<_> = sources.into_iter().collect();
         facts.insert(format!("{gateway}/sources"), sources.join(" or "));
     }
@@ -102,6 +103,7 @@ fn await_count(
             return Ok(());
         }
         if deadline.is_over() {
+            // A dead one has no metrics to read the reasons from, and its end says more.
             daemon.check_alive()?;
             let (gateway, failures) = (daemon.gateway(), failures(daemon)?);
             let reason = format!("{} on {gateway} when time is up{failures}", so_far(counted));

@@ -12,6 +12,7 @@ pub(super) fn fact(said: &str) -> String {
 
 /// Whether the text contains a whole word, ignoring case: `aes-128-gcm` does not contain `aes-128`.
 pub(super) fn has_word(said: &str, word: &str) -> bool {
+    // Devices differ in how they write the names of ciphers.
     let (said, word) = (said.to_lowercase(), word.to_lowercase());
     let of_word = |c: char| c.is_alphanumeric() || c == '-' || c == '_';
     said.match_indices(&word).any(|(at, found)| {

@@ -60,6 +60,7 @@ impl PeerStation {
             Self::Ike(station) => station.start(site, node),
             Self::WireGuard { peer, file, .. } => {
                 let text = wireguard_keys(site.dut, peer)?;
+                // Noted, so that `stop` removes it with the keys in it.
                 *file = Some(write_file(node, WIREGUARD_FILE, &text, true)?);
                 Ok(Vec::new())
             }

@@ -60,6 +60,7 @@ pub(super) fn version(site: &Site<'_>, gateway: NodeId, source: &Source) -> Resu
     let failed = |why: String| cannot_read(site, gateway, &why);
     let queries = Queries::prepare([(0, source, false)].into_iter()).map_err(failed)?;
     let answers = queries.all().map_err(|(_, why)| failed(why))?;
+    // One source gives one answer.
     let text: Vec<_> = answers.values().map(|answer| answer.text()).collect();
     Ok(answers::fact(&text.concat()))
 }
@@ -72,6 +73,7 @@ pub(super) fn pollers<'a>(external: &External, site: &Site<'a>) -> Result<Vec<De
             continue;
         };
         let runner = external.runner(site)?;
+        // Commands are run one by one, while values of an agent or a page come by one request.
         let (mut readers, mut sources) = (Vec::new(), Vec::new());
         for (number, reading) in monitor.readings.iter().enumerate() {
             if let Source::Command(command) = &reading.source {

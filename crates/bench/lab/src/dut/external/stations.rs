@@ -41,6 +41,8 @@ struct AtCable<'a> {
 impl<'a> Cabling<'a> {
     fn at_cable(&self, site: &Site<'_>, id: NodeId) -> AtCable<'a> {
         let cables = &self.outside.cables;
+        // Boxes that pass frames on have no address there, so that the other station answers
+        // itself.
         let next_hop = |gateway, other| {
             if self.bump {
                 site.map.station(other)
@@ -170,6 +172,8 @@ impl<'a> Cabling<'a> {
             let (interface, name) = (at.interface, station.id().name());
             let show = ["ip", "-json", "link", "show", "dev", interface];
             let shown = ask(station, show)?.stdout;
+            // An interface that has vanished is printed as an error, and counts as one without a
+            // link.
             let found: Vec<Link> = serde_json::from_str(&shown).unwrap_or_default();
             if !found.iter().any(Link::is_up) {
                 let reason = format!(
@@ -219,6 +223,7 @@ impl<'a> Cabling<'a> {
             let mac = found
                 .iter()
                 .find_map(|found| parse_mac(found.lladdr.as_deref()?));
+            // Looked for once more at the deadline, as the last query may have been answered.
             if mac.is_some() || deadline.is_over() {
                 return Ok(mac);
             }

@@ -43,6 +43,7 @@ impl Log<'_> {
 
 /// `Data Channel: cipher 'AES-256-GCM', peer-id: 0`
 pub(super) fn agreed_cipher(line: &str) -> Option<&str> {
+    // Up to the closing quotation mark: versions add different words after it.
     let quoted = line.strip_prefix(DATA_CHANNEL)?.strip_prefix('\'')?;
     quoted.split_once('\'').map(|(cipher, _)| cipher)
 }

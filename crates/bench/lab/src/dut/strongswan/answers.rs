@@ -13,6 +13,7 @@ pub(super) fn parse(text: &str) -> Answer {
     let mut list: Option<(String, Vec<&str>)> = None;
     for line in text.lines().map(str::trim) {
         if let Some((path, items)) = &mut list {
+            // Lists hold values only, so that the first closing bracket ends them.
             if line == "]" {
                 answer.insert(std::mem::take(path), items.join(" "));
                 list = None;

@@ -205,6 +205,7 @@ pub(super) fn known(log: &str) -> Option<Cause> {
             help: known.help,
         });
     }
+    // The last one: a refusal may have been answered by a retry that succeeded.
     let notify = log.lines().rev().find_map(refusal)?;
     Some(Cause {
         what: format!("refuses what the station asks for ({notify})"),

@@ -50,6 +50,7 @@ impl Place {
     ) -> Result<Self> {
         let path = write_file(node, "swanctl.conf", &half.connections(secrets), true)?;
         let folder = path.rsplit_once('/').map_or(".", |(folder, _)| folder);
+        // The folder is the station's private one, which `write_file` chooses.
         let place = Self {
             id: node.id(),
             program,
@@ -167,6 +168,8 @@ impl Gateway<'_> {
         let name = self.node.name();
         let version = self.ask(&["--version", "--daemon"])?;
         let version = version.get("version").cloned().unwrap_or_default();
+        // By the loaded plugins and not by the configuration: a plugin that cannot be loaded is
+        // skipped.
         let stats = self.ask(&["--stats"])?;
         let loaded = stats.get("plugins").map(String::as_str).unwrap_or_default();
         let has = |plugin: &str| loaded.split(' ').any(|name| name == plugin);
@@ -200,6 +203,7 @@ impl Gateway<'_> {
                 how_to_get("charon")
             )));
         }
+        // By the name at the end of the path: the kind of algorithm differs between versions.
         let lacks = |exchange| {
             let is_it = |path: &String| path.rsplit('/').next() == Some(exchange);
             !algorithms.keys().any(is_it)
@@ -232,6 +236,7 @@ impl Gateway<'_> {
         let file = self.configuration();
         self.swanctl(&["--load-all", "--noprompt", "--file", &file])?;
         let loaded = self.ask(&["--list-conns"])?;
+        // Its list has the settings in force, which may differ from the file.
         for (path, value) in self.half.expected() {
             if loaded.get(&path) != Some(&value) {
                 let loaded = loaded.get(&path).map_or("nothing", String::as_str);

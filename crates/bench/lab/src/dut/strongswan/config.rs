@@ -140,6 +140,7 @@ impl<'a> Half<'a> {
                 list.retain(|network| !networks.contains(network) && !network.contains(':'));
             }
         }
+        // Those of the stations' networks have become empty.
         half.children.retain(|child| !child.own.is_empty());
         if peer.any_address {
             let (own, _) = cipher_ends(node.id());
@@ -233,6 +234,8 @@ impl<'a> Half<'a> {
         } else {
             ""
         };
+        // One section for each pair of SAs: a child with several networks would have a single pair
+        // for all.
         let children: String = self
             .children()
             .iter()
@@ -355,6 +358,7 @@ fn proposal(ml_kem: bool) -> String {
 
 /// Returns the daemon's name of the ML-KEM in a proposal, or in the daemon's list.
 pub(super) fn ml_kem_of(text: &str) -> Option<&'static str> {
+    // Proposals and lists of the daemon write it differently: `mlkem768`, `ML_KEM_768`.
     let word = text.to_ascii_lowercase().replace('_', "");
     let names = ["ML_KEM_512", "ML_KEM_768", "ML_KEM_1024"];
     let is_it = |name: &&str| word.contains(&name.to_ascii_lowercase().replace('_', ""));
@@ -408,6 +412,8 @@ fn last_address(network: &str) -> Option<String> {
     let bits: u32 = bits.parse().ok()?;
     match prefix.parse().ok()? {
         IpAddr::V4(prefix) => {
+            // The part of the address behind the prefix, all ones: the broadcast address of the
+            // network.
             let hosts = u32::MAX.checked_shr(bits)?;
             // One below the broadcast address. A single address has none, as the shift above fails.
             let last = u32::from(prefix) | hosts.checked_sub(1)?;

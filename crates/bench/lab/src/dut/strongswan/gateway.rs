@@ -84,6 +84,7 @@ impl Gateway<'_> {
 
     /// As [`run`](Self::run), with another time limit, and an input if the program has one.
     pub(super) fn run_program(&self, limit: Duration, program: Program) -> Result<String> {
+        // A script would fill the error.
         let what: String = program.argv.join(" ").chars().take(COMMAND_CHARS).collect();
         let ended = self.node.run(program, limit)?;
         if ended.code == Some(0) {
@@ -100,6 +101,8 @@ impl Gateway<'_> {
 
     /// The log of a station's daemon, without keys; empty if it cannot be read.
     pub(super) fn log(&self) -> String {
+        // Lines of the groups with keys are left out; `-a` because a log with one odd byte counts
+        // as binary.
         let script = "grep -aE '^[0-9]+\\[(IKE|NET|CFG|KNL)\\]' \"$1\" | tail -n 1000";
         let log = format!("{}/{KEYS_LOG}", self.folder);
         let said = self.run(&["sh", "-c", script, "sh", &log]);

@@ -61,6 +61,7 @@ pub(super) fn look(gateway: &Gateway<'_>) -> Result<Vec<(&'static str, String)>>
         .map(|child| format!("{section}/{child}"))
         .filter(|child| !is_over(&sas, child))
         .collect();
+    // By names and not by numbers: rekeyed children have several entries of one name.
     let standing = Standing::of(&sas);
     if !standing.is_up(&gateway.half) {
         return fail(match standing.lost(&gateway.half).first() {
@@ -206,6 +207,7 @@ pub(super) fn counters(gateway: &Gateway<'_>) -> Result<Vec<(&'static str, u64)>
 
 /// Sums a counter over all SAs.
 fn sum(sas: &Answer, key: &str) -> u64 {
+    // Of replaced SAs too, as long as they are listed: their packets count as well.
     let is_it = |path: &str| path.contains("/child-sas/") && path.rsplit('/').next() == Some(key);
     sas.iter()
         .filter(|(path, _)| is_it(path))

@@ -90,6 +90,7 @@ impl Secrets {
     pub(super) fn of_files(dut: &str, peer: &IkePeer) -> Result<Self> {
         // In hexadecimal no character of a secret needs quotation marks.
         let hex = |file: &Path| {
+            // Editors end a file with a newline, which is no part of the secret.
             let line = secret_file::first_line(file);
             let line = line.map_err(|reason| LabError::unread_secret(dut, &reason))?;
             Ok::<String, LabError>(base16ct::lower::encode_string(line.as_bytes()))
@@ -140,6 +141,7 @@ fn certificates(site: &Site<'_>) -> Result<Secrets> {
     let node = site.gateways[0];
     let program = Program::new(["sh", "-euc", SCRIPT]).with_input(OPENSSL_CONFIG);
     let ended = node.run(program, OPENSSL_LIMIT)?;
+    // Two gateways with key and certificate, and the authority's certificate.
     let pems = <[String; 5]>::try_from(pems(&ended.stdout));
     if let (Some(0), Ok([authority, key1, certificate1, key2, certificate2])) = (ended.code, pems) {
         let own = [

@@ -65,6 +65,8 @@ impl IkeStation {
             IkeSecrets::Psk(_) => IkeAuth::Psk,
             IkeSecrets::Certificates { .. } => IkeAuth::Certificates,
         };
+        // A proposal of the user decides about ML-KEM too, and the daemon must have the plugin for
+        // it.
         let proposal = peer.proposal.as_deref();
         let proposes_ml_kem = proposal.is_some_and(|proposal| ml_kem_of(proposal).is_some());
         Self {
@@ -104,6 +106,7 @@ impl IkeStation {
         let start = Instant::now();
         gateway.load()?;
         tunnels::await_up(std::slice::from_ref(&gateway), start)?;
+        // Before the proof, which is no part of setting them up.
         let took = start.elapsed().as_millis().to_string();
         let facts = proof::look(&gateway)?;
         let more = [
@@ -152,6 +155,7 @@ impl IkeStation {
             );
             return gone(what, SELECTORS_HELP);
         }
+        // Counted before the request, so that its answer is more.
         let heard = gateway.heard()?;
         // A request that every peer answers, if only to refuse it.
         let first = gateway.half.children().swap_remove(0);

@@ -81,6 +81,7 @@ impl Words {
 /// Returns the suite of an SA from its section of the answer.
 pub(super) fn negotiated(answer: &Answer, section: &str) -> Option<Suite> {
     let value = |key: &str| answer.get(&format!("{section}/{key}")).map(String::as_str);
+    // Compared in strongSwan's words, since several suites share a cipher or an HMAC.
     Suite::COMMON.into_iter().find(|&suite| {
         let words = Words::of(suite);
         value("encr-alg") == Some(words.cipher)

@@ -158,6 +158,7 @@ fn explain(gateways: &[Gateway<'_>], gateway: &Gateway<'_>, up: usize) -> LabErr
 pub(super) fn rekey(gateways: &[Gateway<'_>; 2]) -> Result<()> {
     let mut before = Vec::new();
     for gateway in gateways {
+        // Renewed SAs have other SPIs, by which they are recognised.
         before.push(proof::standing(gateway)?.spis);
     }
     let [_, initiator] = gateways;
@@ -201,6 +202,7 @@ pub(super) fn take_down(gateways: &[Gateway<'_>; 2]) -> Result<()> {
 fn await_standing(gateway: &Gateway<'_>, is_it: impl Fn(&Standing) -> bool) -> Result<Standing> {
     let deadline = Deadline::after(limit(&gateway.half));
     loop {
+        // A query of many SAs takes long, and the pause is in proportion to it.
         let look = Instant::now();
         let now = proof::standing(gateway)?;
         if is_it(&now) || deadline.is_over() {

@@ -64,6 +64,7 @@ impl Conf<'_> {
     pub(super) fn compare(&self, shown: &str) -> Result<(), String> {
         let written = self.text();
         let (written, shown) = (settings(&written), settings(shown));
+        // The settings of both, so that one that was added is found too.
         let names: BTreeSet<_> = written.keys().chain(shown.keys()).collect();
         for name in names {
             let [written, shown] = [&written, &shown].map(|settings| settings.get(name));

@@ -62,6 +62,7 @@ impl Implementation {
             Some(name) => Program::new([command(node, name)?.as_str(), "--version"]),
             None => Program::new(["uname", "-r"]),
         };
+        // A program that is missing fails here, with how to install it.
         let ended = node.run(ask, TOOL_LIMIT);
         let printed = ended.map_err(|error| self.explain(dut, error))?.stdout;
         let facts = [

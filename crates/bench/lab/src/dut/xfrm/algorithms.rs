@@ -118,6 +118,7 @@ impl Algorithms {
             let priority: u32 = field(entry, "priority")?.parse().ok()?;
             is_it.then(|| (priority, field(entry, "driver").unwrap_or_default()))
         });
+        // As the kernel chooses among several implementations.
         let best = entries.max_by_key(|(priority, _)| *priority);
         best.map(|(_, driver)| driver.to_owned())
     }

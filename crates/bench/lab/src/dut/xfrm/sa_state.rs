@@ -38,6 +38,7 @@ pub(super) fn parse(text: &str) -> Vec<SaState> {
     let mut sas: Vec<SaState> = Vec::new();
     let mut section = Section::Other;
     for line in text.lines() {
+        // By words: versions of `ip` differ in their white space.
         let words: Vec<&str> = line.split_ascii_whitespace().collect();
         // An SA begins at the start of a line, and a selector does not.
         if let (["src", from, "dst", to, ..], true) = (&*words, line.starts_with("src")) {

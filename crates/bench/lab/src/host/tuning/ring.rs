@@ -13,6 +13,7 @@ const PREFIX: &str = "receive ring of ";
 /// The ring of an interface as a parameter, raised to the longest length that its driver offers; to
 /// 0 if it offers none.
 pub(super) fn wanted(ethtool: &Path, interface: &str) -> Wanted {
+    // No length is below 0, so that a driver without rings has nothing to raise.
     let most = lengths(ethtool, interface).map_or(0, |[_, most]| most);
     Wanted {
         name: format!("{PREFIX}{interface}").into(),

@@ -59,6 +59,7 @@ pub(super) fn unless_sealed(marker: &[u8], sealed_at: u32) -> Assembler {
     if marker.is_empty() {
         return program;
     }
+    // The payload of the tools is digits in any phase, so that no fixed word of it can be searched.
     if marker.iter().all(u8::is_ascii_digit) {
         for at in DIGITS_AT {
             let words = (0..DIGITS_BYTES).step_by(4);
@@ -74,6 +75,7 @@ pub(super) fn unless_sealed(marker: &[u8], sealed_at: u32) -> Assembler {
         program.foreign_with_tail(body_at + TAIL_BYTES);
         return program;
     }
+    // The inner packet may be in an Ethernet frame, if the device bridges.
     for ethernet in INNER_ETHERNET_BYTES {
         for vector in VECTOR_BYTES {
             program.foreign_with_header(body_at + ethernet + vector, marker);
@@ -169,6 +171,8 @@ impl Assembler {
             guard.skip_unless(BPF_JEQ, UDP, &program);
             guard
         };
+        // A short marker is a target address, or target port and length; a long one has both
+        // addresses.
         let in_ipv4: &[u32] = match marker.len() {
             0..8 => &[IPV4_TARGET_AT, IPV4_PORT_AT],
             _ => &[IPV4_ADDRESSES_AT],

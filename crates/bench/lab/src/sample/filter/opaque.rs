@@ -37,6 +37,7 @@ pub(super) fn unless_hidden(markers: &[Vec<u8>]) -> Assembler {
     let is_digits = |marker: &&Vec<u8>| !marker.is_empty() && marker.iter().all(u8::is_ascii_digit);
     let has_digits = markers.iter().any(|marker| is_digits(&marker));
     let others = markers.iter().filter(|marker| !is_digits(marker));
+    // A shorter marker would match too many frames by chance.
     let others = others.filter_map(|marker| marker.first_chunk());
     let words = |begin: &[u8; 8]| [be32(begin, 0), be32(begin, 4)];
     let others: Vec<Words> = others.map(words).take(MARKERS_MAX).collect();
@@ -68,6 +69,7 @@ pub(super) fn unless_hidden(markers: &[Vec<u8>]) -> Assembler {
         }
     }
     program.push(BPF_RET | BPF_K, EXPECTED);
+    // X is the offset of the match, which is set before the jump.
     program.arrive(&to_markers);
     program.load(BPF_W | BPF_IND, 4);
     for [_, second] in others {
