@@ -309,7 +309,15 @@ fn the_pure_crates_build_without_a_c_compiler() {
 #[test]
 fn trials_build_without_labs_encryptors_and_devices() {
     let needed = needed_by("trial");
-    for name in ["lab", "memory-lab", "encryptor", "esp", "engine", "device"] {
+    for name in [
+        "lab",
+        "memory-lab",
+        "encryptor",
+        "esp",
+        "engine",
+        "device",
+        "yaml",
+    ] {
         assert!(
             !needed.contains(&format!("cipherbench-{name}")),
             "trial needs {name}"

@@ -11,7 +11,6 @@ mod choice;
 pub mod device;
 mod engine;
 mod operation;
-mod read;
 pub mod sample;
 pub mod worker;
 

@@ -62,7 +62,7 @@ struct Axes {
 /// A name, or a map as the encryptor's configuration has it. The control cannot be combined: the
 /// other end could not distinguish its packets from others.
 fn engine(node: Node<'_>) -> Result<Choice, Reported> {
-    let choice = Choice::read(node, true)?;
+    let choice = choice::read(node, true)?;
     if node.is_map() && choice.is_null() {
         let what = "the control `null` is one of several engines";
         return Err(node.mistake(what, "measure it alone: `engine: \"null\"`"));

@@ -1,7 +1,6 @@
 //! The keys of the file, in the order of `docs/encryptor.md`.
 
 use super::types::{Encapsulation, Fault, Kind, Privileges};
-use dispatch::Choice;
 use esp::WindowSize;
 use keying::chain::Policy;
 use std::time::Duration;
@@ -88,7 +87,7 @@ pub const FILE: &[Key] = &[
     Key::new("busy_poll", Value::Switch, Default("off"),
         "An idle worker polls instead of sleeping: this uses a whole CPU, and saves each packet \
          the wake-up time."),
-    Key::new("engine", Choice::VALUE, Default("auto"),
+    Key::new("engine", choice::VALUE, Default("auto"),
         "Crypto engine; `cipherbench --version` lists the names. `auto` gives each batch to the \
          engine that finishes first by its [measured curves](speed.md#cost-curves). `null` neither \
          encrypts nor authenticates: a control for measurements, accepted only with `insecure: \

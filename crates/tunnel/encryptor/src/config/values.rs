@@ -54,7 +54,7 @@ pub(super) fn suite(node: Node<'_>, consent: Consent) -> Result<Suite, Reported>
 
 pub(super) fn engine(node: Node<'_>, consent: Consent) -> Result<Choice, Reported> {
     // A switch that could not be read has been reported itself.
-    Choice::read(node, consent.insecure.unwrap_or(true))
+    choice::read(node, consent.insecure.unwrap_or(true))
 }
 
 /// Checks that a UDP port leaves room for the ports of all lanes.
