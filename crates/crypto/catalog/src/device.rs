@@ -19,6 +19,7 @@ pub enum DeviceKind {
         kernel: Option<String>,
     },
     /// OpenSSL, with its default provider if neither provider nor engine is set.
+    // In kebab case it would be `open-ssl`.
     #[serde(rename = "openssl")]
     OpenSsl {
         /// A provider by name.
@@ -40,6 +41,7 @@ pub enum DeviceKind {
         pin_file: PathBuf,
     },
     /// A token of SoftHSM2, created for each trial and removed after it.
+    // In kebab case it would be `soft-hsm`.
     #[serde(rename = "softhsm")]
     SoftHsm,
     /// A model of a coprocessor.
@@ -174,6 +176,7 @@ impl FatigueCounts {
     /// Right results and refused invalid inputs.
     #[must_use]
     pub const fn good(&self) -> u64 {
+        // Saturating, here and below: the counts may be of a damaged journal.
         self.right.saturating_add(self.refused)
     }
 
@@ -255,6 +258,7 @@ impl KatOutcome {
     /// Whether the device has failed. Not offering an algorithm is not a failure.
     #[must_use]
     pub const fn is_bad(&self) -> bool {
+        // An algorithm without published vectors is no fault of a device either.
         matches!(self, Self::Wrong { .. } | Self::Error(_))
     }
 }
@@ -281,6 +285,8 @@ impl DeviceKind {
     #[must_use]
     pub const fn offloads(&self) -> bool {
         match self {
+            // SoftHSM2 has the interface of a token, and computes on the CPU. A provider or an
+            // engine of OpenSSL may lead to a device, which the campaign has to say.
             Self::Engine { .. } | Self::OpenSsl { .. } | Self::SoftHsm => false,
             Self::Pkcs11 { .. } | Self::Model(_) => true,
         }

@@ -32,6 +32,7 @@ const fn is_gost(suite: Suite) -> bool {
 }
 
 const fn is_common(suite: Suite) -> bool {
+    // These libraries have no ciphers of GOST.
     !is_gost(suite)
 }
 
@@ -55,6 +56,7 @@ pub fn engines() -> impl Iterator<Item = &'static str> {
 /// Whether the engine of that name has the suite, wherever it can run; the control has all suites.
 #[must_use]
 pub fn serves(name: &str, suite: Suite) -> bool {
+    // The control has every suite, since it computes none.
     let mut named = ENGINES.into_iter().filter(|(engine, _)| *engine == name);
     name == NULL || named.any(|(_, serves)| serves(suite))
 }
@@ -96,11 +98,13 @@ impl FromStr for CpuChoice {
 
     /// Parses `auto`, the name of an engine, available on this host or not, or the control's name.
     fn from_str(name: &str) -> Result<Self, UnknownEngine> {
+        // Whether it works here is for crate `engine` to find out: a plan may be of another host.
         if name == "auto" {
             Ok(Self::Auto)
         } else if name == NULL || engines().any(|known| known == name) {
             Ok(Self::Named(name.to_owned()))
         } else {
+            // Without the control in the list, which nobody should choose by mistake.
             Err(UnknownEngine::new(name, engines()))
         }
     }

@@ -25,6 +25,7 @@ use strum::IntoStaticStr;
 /// An algorithm with everything that determines its result, except key and input.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Algorithm {
+    // Private, so that there is none beside those of the list, and a name says all about it.
     name: &'static str,
     family: Family,
 }
@@ -242,6 +243,7 @@ impl Algorithm {
         use Action::{Decrypt, Digest, Encrypt, Sign, Verify};
         match self.family {
             Family::Digest(_) | Family::Hmac(_) | Family::Mac(_) => &[Digest],
+            // PKCS#1 v1.5 has paddings of both kinds (RFC 8017 §7.2 and §8.2), under one name.
             Family::Rsa(_, Padding::Pkcs1) => &[Encrypt, Decrypt, Sign, Verify],
             Family::Cipher(..)
             | Family::Gcm(_)
@@ -272,11 +274,13 @@ impl Operation {
     /// # Errors
     /// [`UnknownName`], with the nearest name.
     pub fn parse(text: &str) -> Result<Self, UnknownName> {
+        // Any white space: names come from lists in files and from command lines.
         let mut words = text.split_whitespace();
         let algorithm = Algorithm::parse(words.next().unwrap_or_default())?;
         let wanted = words.collect::<Vec<_>>().join(" ");
         let actions = algorithm.actions();
         let action = match actions {
+            // Nobody writes `sha-256 digest`, but it is understood.
             [only] if wanted.is_empty() => Some(*only),
             _ => actions
                 .iter()
@@ -314,6 +318,7 @@ impl Operation {
     #[must_use]
     pub fn inverse(self) -> Option<Self> {
         let action = match self.action {
+            // Nothing is left of the message to turn back.
             Action::Digest | Action::Verify => return None,
             Action::Encrypt => Action::Decrypt,
             Action::Decrypt => Action::Encrypt,
@@ -329,6 +334,10 @@ impl Operation {
     pub const fn gives_verdict(self) -> bool {
         match self.action {
             Action::Verify => true,
+            // Not with the padding of PKCS#1 v1.5: a device that showed whether it is right would
+            // be the oracle of Bleichenbacher's attack, so libraries return random bytes instead.
+            // ML-KEM returns another secret for the same reason (FIPS 203 §6.3). A wrong padding of
+            // CBC looks right by chance, once in some 256 inputs.
             Action::Decrypt => matches!(
                 self.algorithm.family,
                 Family::Gcm(_)
@@ -346,7 +355,10 @@ impl Operation {
     pub const fn is_deterministic(self) -> bool {
         match self.action {
             Action::Digest | Action::Decrypt | Action::Verify => true,
+            // The paddings of RSA have random bytes, and a KEM draws the secret that it encrypts.
             Action::Encrypt => !matches!(self.algorithm.family, Family::Rsa(..) | Family::MlKem(_)),
+            // Ed25519 derives its nonce from key and message (RFC 8032 §5.1.6), and PKCS#1 v1.5 has
+            // no salt. ECDSA and ML-DSA have variants of both kinds, and PSS has a salt.
             Action::Sign => matches!(
                 self.algorithm.family,
                 Family::Ed25519 | Family::Rsa(_, Padding::Pkcs1 | Padding::Pkcs1Sha1)
@@ -392,6 +404,7 @@ impl Cipher {
     #[must_use]
     pub const fn key_bytes(self) -> usize {
         match self {
+            // With the bits of parity, which devices expect in it and may not check.
             Self::Des => 8,
             Self::Aes128 => 16,
             Self::Aes192 | Self::TripleDes => 24,
@@ -409,6 +422,7 @@ impl fmt::Display for Algorithm {
 impl fmt::Display for Operation {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(self.algorithm.name)?;
+        // Digests have no other action, so that the algorithm's name is enough.
         if self.action == Action::Digest {
             return Ok(());
         }
@@ -420,6 +434,7 @@ impl fmt::Display for Operation {
 /// otherwise the name that differs only in case and dashes, begins with the given name, or is its
 /// beginning.
 fn nearest(name: &str) -> Option<&'static str> {
+    // Case and dashes differ most often between libraries: `SHA256`, `aes128-cbc`.
     let simple = |name: &str| -> String {
         name.chars()
             .filter(char::is_ascii_alphanumeric)
@@ -427,6 +442,7 @@ fn nearest(name: &str) -> Option<&'static str> {
             .to_ascii_lowercase()
     };
     let wanted = simple(name);
+    // Every name begins with nothing.
     if wanted.is_empty() {
         return None;
     }
@@ -440,6 +456,7 @@ fn nearest(name: &str) -> Option<&'static str> {
         "3des" | "tripledes" => Some("des-ede3-cbc"),
         _ => None,
     };
+    // The likeliest first: a name that begins alike may be of another key length.
     other
         .or_else(|| names().find(|name| simple(name) == wanted))
         .or_else(|| names().find(|name| simple(name).starts_with(&wanted)))

@@ -16,6 +16,7 @@ const PPM: f64 = 1e6;
 /// [`WRONG_ONE_IN`] with probability [`POWER_MIN_PPM`]: 4603.
 #[must_use]
 pub fn results_needed() -> u64 {
+    // A whole number of results, and no fewer than the power needs.
     let missed = 1.0 - f64::from(POWER_MIN_PPM) / PPM;
     (missed.ln() / right_share().ln()).ceil() as u64
 }
@@ -27,10 +28,13 @@ pub fn power_ppm(verified: u64, results: u64) -> u32 {
     if verified == 0 {
         return 0;
     }
+    // Certain, while the formula, which is of draws with repetition, stays below 1.
     if verified >= results {
         return PPM as u32;
     }
+    // By the logarithm, since there is no integer power of this many results.
     let missed = (verified as f64 * right_share().ln()).exp();
+    // The conversion rounds down, so that no sample seems to reach the minimum before it does.
     ((1.0 - missed) * PPM) as u32
 }
 

@@ -15,6 +15,7 @@ pub const LINE_BYTES_MAX: usize = 16 << 20;
 
 /// One trial on one device, or one process's part of it.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+// A worker that ignored a setting would make another trial than it was asked for.
 #[serde(rename_all = "kebab-case", deny_unknown_fields)]
 pub struct Spec {
     /// The device.
@@ -30,6 +31,7 @@ pub struct Spec {
     pub seed: u64,
 }
 
+// A trial of other kinds has one process on each device.
 const fn one() -> u32 {
     1
 }
@@ -69,6 +71,7 @@ impl Line {
     /// Whether the worker ends after this line.
     #[must_use]
     pub const fn is_last(&self) -> bool {
+        // After these the end of the output is in order; before them it is the worker's death.
         matches!(
             self,
             Self::End | Self::Failed(_) | Self::PinRefused(_) | Self::NotOffered(_)

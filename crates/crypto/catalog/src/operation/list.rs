@@ -7,6 +7,7 @@ use super::{Algorithm, Curve, Family, Hash, MlDsa, MlKem};
 
 /// All named algorithms; a device may offer any of them.
 pub const ALGORITHMS: &[Algorithm] = &[
+    // Broken ones too: the list is of what devices offer, and says nothing of their use.
     Algorithm::new("md5", Family::Digest(Hash::Md5)),
     Algorithm::new("sha-1", Family::Digest(Hash::Sha1)),
     Algorithm::new("sha-224", Family::Digest(Hash::Sha224)),
@@ -58,6 +59,7 @@ pub const ALGORITHMS: &[Algorithm] = &[
     Algorithm::new("kuznyechik-ctr-acpkm", Family::Cipher(Kuznyechik, CtrAcpkm)),
     Algorithm::new("kuznyechik-omac", Family::Mac(Kuznyechik)),
     Algorithm::new("kuznyechik-mgm", Family::Mgm(Kuznyechik)),
+    // No CBC: GOST 28147-89 does not define it.
     Algorithm::new("gost28147-ecb", Family::Cipher(Gost28147, Ecb)),
     Algorithm::new("gost28147-cnt", Family::Cipher(Gost28147, Ctr)),
     Algorithm::new("gost28147-imit", Family::Mac(Gost28147)),
@@ -81,6 +83,7 @@ pub const ALGORITHMS: &[Algorithm] = &[
     Algorithm::new("rsa-4096-oaep", Family::Rsa(4096, Oaep)),
     Algorithm::new("rsa-4096-oaep-sha-256", Family::Rsa(4096, OaepSha256)),
     Algorithm::new("rsa-4096-pss", Family::Rsa(4096, Pss)),
+    // Each with the hash of its order's length, so that none is shortened (FIPS 186-5 §6.4).
     Algorithm::new("ecdsa-p256", Family::Ecdsa(Curve::P256)),
     Algorithm::new("ecdsa-p384", Family::Ecdsa(Curve::P384)),
     Algorithm::new("ecdsa-secp256k1", Family::Ecdsa(Curve::Secp256k1)),
