@@ -167,6 +167,10 @@ impl<E, F: FnMut(&ToolParameters) -> Result<Gain, E>> Search<F> {
         // At full speed. Without lengths to try, this is the first attempt.
         self.make(&at_length)?;
         let full_speed = self.mean_bps(&at_length);
+        // Steps are shares of it: without it, each would offer next to nothing, and lose nothing.
+        if full_speed == 0 {
+            return Ok(());
+        }
         let mut best_bps = full_speed;
         let mut without_gain = 0;
         for per_mille in LADDER_PER_MILLE {
@@ -176,8 +180,8 @@ impl<E, F: FnMut(&ToolParameters) -> Result<Gain, E>> Search<F> {
                 rate_bps,
                 ..at_length.clone()
             })?;
-            // Steps up to the rate of full speed hardly deliver more than that, which says nothing of
-            // higher ones.
+            // Steps up to the rate of full speed hardly deliver more than that, which says nothing
+            // of higher ones.
             if per_mille > 1000 {
                 without_gain = if bps > best_bps { 0 } else { without_gain + 1 };
             }

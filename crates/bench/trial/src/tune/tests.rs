@@ -216,6 +216,19 @@ fn the_ladder_does_not_end_with_one_step_that_gains_nothing() {
 }
 
 #[test]
+fn without_a_rate_at_full_speed_no_share_of_it_is_offered() {
+    let tuned = search(&udp(Some(64), None), |found| match found.rate_bps {
+        None => Gain {
+            error: Some("the device died".to_owned()),
+            ..Gain::default()
+        },
+        Some(rate) => gain(rate),
+    });
+    assert_eq!(tuned.best.rate_bps, None);
+    assert_eq!(tuned.attempts.len(), 1);
+}
+
+#[test]
 fn a_rate_that_the_station_cannot_offer_is_not_used() {
     let device = udp_device(9_000_000_000, 3_000_000_000, S * 9);
     let tuned = search(&udp(Some(64), None), device);
