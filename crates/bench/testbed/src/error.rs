@@ -90,8 +90,8 @@ impl LabError {
     pub fn into_cannot_build(self, whose: impl FnOnce(&str) -> String, help: &str) -> Self {
         match self {
             Self::Node { node, reason } => {
-                // The station knows better than the caller what to do. Its reason is one text on the way
-                // here, since replies of a station have no separate help.
+                // The station knows better than the caller what to do. Its reason is one text on
+                // the way here, since replies of a station have no separate help.
                 let (what, help) = reason.rsplit_once("\nhelp: ").unwrap_or((&reason, help));
                 Self::cannot_build(format!("{}: {what}", whose(node)), help)
             }

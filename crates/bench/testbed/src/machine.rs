@@ -12,8 +12,8 @@ const NANOS_PER_SECOND: u64 = 1_000_000_000;
 /// Identifies this boot of this machine.
 #[must_use]
 pub fn boot_id() -> String {
-    // Not /etc/machine-id, which copies of one disk image share. This one is of the kernel: it is the
-    // same in all namespaces, and another one after each boot.
+    // Not /etc/machine-id, which copies of one disk image share. This one is of the kernel: it is
+    // the same in all namespaces, and another one after each boot.
     let id = fs::read_to_string("/proc/sys/kernel/random/boot_id").unwrap_or_default();
     id.trim().to_owned()
 }
@@ -72,7 +72,8 @@ impl Programs {
     /// this process and its descendants, and without programs that have ended.
     #[must_use]
     pub fn since(&self, before: &Self) -> Vec<BusyProgram> {
-        // By the later reading: a program that this one has started since belongs to the family too.
+        // By the later reading: a program that this one has started since belongs to the family
+        // too.
         let own = family(&self.processes, std::process::id());
         self.busy(before, &own, |process| process.user_ticks)
     }

@@ -6,6 +6,9 @@ use journal::record::InterfaceCounters;
 use std::collections::BTreeMap;
 use std::time::Duration;
 
+/// Time for a program that only reads.
+const READ_LIMIT: Duration = Duration::from_secs(5);
+
 /// A node: runs programs and reads counters. Implemented by `Station`, and by fakes in tests.
 pub trait Node: Send + Sync {
     /// The node's id.
@@ -87,6 +90,16 @@ impl dyn Node + '_ {
         self.wait(process, limit)
     }
 
+    /// Runs a program that only reads, and returns what it prints on standard output, even if it
+    /// fails.
+    ///
+    /// # Errors
+    /// When it cannot be started.
+    pub fn output<'w>(&self, argv: impl IntoIterator<Item = &'w str>) -> Result<String> {
+        // Tools fail for what an interface or a kernel does not have, which is an answer too.
+        Ok(self.run(Program::new(argv), READ_LIMIT)?.stdout)
+    }
+
     /// CPU time of a program, or of the machine.
     ///
     /// # Errors
@@ -115,7 +128,8 @@ impl dyn Node + '_ {
     /// When the handle is unknown, or the program has ended.
     pub fn identity(&self, process: u64) -> Result<String> {
         match self.call(Request::Identity { process })? {
-            // The kernel gives the number of an ended process to another one, but that starts later.
+            // The kernel gives the number of an ended process to another one, but that starts
+            // later.
             Response::Identity { pid, start_ticks } => {
                 Ok(format!("pid {pid}, started {start_ticks} ticks after boot"))
             }
@@ -164,8 +178,8 @@ impl dyn Node + '_ {
     /// The error for an answer that does not fit its request.
     #[must_use]
     pub fn unexpected(&self, response: &Response) -> LabError {
-        // Both ends have the same version, so this is a mistake in the program: the whole answer helps
-        // to find it.
+        // Both ends have the same version, so this is a mistake in the program: the whole answer
+        // helps to find it.
         self.error(format!("unexpected answer {response:?}"))
     }
 }

@@ -54,7 +54,8 @@ impl NodeId {
     /// Returns the node with this [`name`](Self::name).
     #[must_use]
     pub fn from_name(name: &str) -> Option<Self> {
-        // By a search among all, so that a name cannot be read as another node than it was made from.
+        // By a search among all, so that a name cannot be read as another node than it was made
+        // from.
         let elements = ElementId::all().map(Self::Element);
         Self::ALL
             .into_iter()

@@ -3,11 +3,7 @@
 //! The stamps come from the card's clock (PTP hardware clock). Comparisons of clocks use them if
 //! the card is set to stamp all frames; this module finds the cards that can.
 
-use crate::protocol::Program;
 use crate::{Node, Result};
-use std::time::Duration;
-
-const TOOL_LIMIT: Duration = Duration::from_secs(5);
 
 /// Returns the number of the clock that the card of a node's interface stamps sent and received
 /// frames with; `None` if it stamps none.
@@ -15,8 +11,7 @@ const TOOL_LIMIT: Duration = Duration::from_secs(5);
 /// # Errors
 /// If the node fails.
 pub fn card_clock(node: &dyn Node, interface: &str) -> Result<Option<u32>> {
-    let ended = node.run(Program::new(["ethtool", "-T", interface]), TOOL_LIMIT)?;
-    Ok(parse(&ended.stdout))
+    Ok(parse(&node.output(["ethtool", "-T", interface])?))
 }
 
 /// Parses the output of `ethtool -T`.

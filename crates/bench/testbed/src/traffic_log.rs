@@ -41,7 +41,8 @@ impl TrafficLog {
     /// Reports that traffic flows from that moment for that time. `load` is in frames per second
     /// and direction, 0 as fast as the generator can; `None` for other tools.
     pub fn flows(&self, load: Option<u64>, from: Instant, time: Duration) {
-        // The time may lie ahead, as senders on two hosts begin together: readings are planned by it.
+        // The time may lie ahead, as senders on two hosts begin together: readings are planned by
+        // it.
         let to = from + time;
         self.state().windows.push(Window { load, from, to });
         self.changed.notify_all();

@@ -63,7 +63,8 @@ impl Load {
     /// Total number of frames: exactly `frames_per_s × duration`, rounded down.
     #[must_use]
     pub fn frames(&self) -> u64 {
-        // At 14.9 M frames/s, the line rate of 10 Gbit/s, the product exceeds 64 bits after 21 minutes.
+        // At 14.9 M frames/s, the line rate of 10 Gbit/s, the product exceeds 64 bits after 21
+        // minutes.
         let frames = u128::from(self.frames_per_s) * u128::from(self.duration_ns);
         u64::try_from(frames / u128::from(SECOND_NS)).unwrap_or(u64::MAX)
     }
@@ -111,8 +112,8 @@ impl Schedule {
         let unit = u128::from(flows) * u128::from(SECOND_NS);
         // No burst is longer than the trial.
         let burst_ns = u128::from(burst_ns.min(duration_ns));
-        // Rounded to whole frames, and a single one at low rates. The rate is kept all the same, since
-        // the distance of bursts follows from their length.
+        // Rounded to whole frames, and a single one at low rates. The rate is kept all the same,
+        // since the distance of bursts follows from their length.
         let burst = ((2 * rate * burst_ns + unit) / (2 * unit)).max(1);
         let (step_ns, step_numerator) = match rate {
             // There are no frames then, so that no due time is asked for.

@@ -169,8 +169,8 @@ impl Peer {
     pub const fn packets<'p>(&self, udp_ports: &'p [u16]) -> Packets<'p> {
         match (self.port, &self.keys) {
             (None, _) => Packets::BareEsp,
-            // With keys from a file nothing else is sent to these ports. IKE shares its port with ESP
-            // (RFC 3948 §2), and WireGuard's handshakes share that of its data.
+            // With keys from a file nothing else is sent to these ports. IKE shares its port with
+            // ESP (RFC 3948 §2), and WireGuard's handshakes share that of its data.
             (Some(_), KeySource::File(_)) => Packets::Udp(udp_ports),
             (Some(_), KeySource::Ike(_)) => Packets::UdpBeside(udp_ports, Beside::Ike),
             (Some(_), KeySource::WireGuard(_)) => Packets::UdpBeside(udp_ports, Beside::WireGuard),
@@ -181,8 +181,8 @@ impl Peer {
     /// `threads`, lane i modulo `lanes` and tunnel i modulo `tunnels`.
     #[must_use]
     pub fn divides_among(&self, threads: u32) -> bool {
-        // If the threads divide the lanes, flows of one lane are equal modulo the threads too, so that
-        // one thread has all of them. The same holds for tunnels.
+        // If the threads divide the lanes, flows of one lane are equal modulo the threads too, so
+        // that one thread has all of them. The same holds for tunnels.
         let mut counts = [self.lanes, self.tunnels].into_iter().map(u32::from);
         counts.any(|count| count.is_multiple_of(threads))
     }

@@ -38,7 +38,8 @@ impl Load {
     /// Whether the load is high enough to affect trials.
     #[must_use]
     pub const fn is_high(&self) -> bool {
-        // Time of other guests delays a trial as much as other programs here, and shows nowhere else.
+        // Time of other guests delays a trial as much as other programs here, and shows nowhere
+        // else.
         self.used_percent + self.stolen_percent >= HIGH_PERCENT
     }
 
