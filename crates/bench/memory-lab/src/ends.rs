@@ -25,42 +25,27 @@ const BATCH: usize = 32;
 /// frame of its highest rate is then checked.
 pub(crate) struct Entrance {
     target: Target,
-    scratch: Box<[u8]>,
+    /// Takes datagrams to a cipher side, and frames that are lost or copied.
+    batch: Batch,
     sent: u64,
 }
 
-enum Target {
+pub(crate) enum Target {
     /// The analyser's ring.
     Straight(MemoryFrameSender),
     /// A device's clear side, one ring per lane.
     Clear(Vec<MemoryFrameSender>),
     /// A device's cipher side by lane; the first lane has this UDP port.
-    Cipher(Vec<MemoryCipherPort>, Batch, u16),
+    Cipher(Vec<MemoryCipherPort>, u16),
 }
 
 impl Entrance {
-    fn new(target: Target) -> Self {
+    pub(crate) fn new(target: Target) -> Self {
         Self {
             target,
-            scratch: vec![0; FRAME_SLOT_BYTES].into_boxed_slice(),
+            batch: Batch::new(FRAME_SLOT_BYTES),
             sent: 0,
         }
-    }
-
-    pub(crate) fn straight(port: MemoryFrameSender) -> Self {
-        Self::new(Target::Straight(port))
-    }
-
-    pub(crate) fn clear(lanes: Vec<MemoryFrameSender>) -> Self {
-        Self::new(Target::Clear(lanes))
-    }
-
-    pub(crate) fn cipher(lanes: Vec<MemoryCipherPort>, udp_port: u16) -> Self {
-        Self::new(Target::Cipher(
-            lanes,
-            Batch::new(FRAME_SLOT_BYTES),
-            udp_port,
-        ))
     }
 }
 
@@ -70,7 +55,7 @@ impl FrameSender for Entrance {
         count: usize,
         mut fill: impl FnMut(&mut [u8]) -> usize,
     ) -> io::Result<usize> {
-        let scratch = &mut self.scratch;
+        let batch = &mut self.batch;
         let sent = match &mut self.target {
             Target::Straight(port) => port.send(count, fill)?,
             Target::Clear(lanes) => {
@@ -81,14 +66,14 @@ impl FrameSender for Entrance {
                         let passed = only.send(count, &mut fill)?;
                         // Sent and lost: their sequence numbers are missing behind the device.
                         for _ in passed..count {
-                            fill(scratch);
+                            fill(&mut batch.buffer);
                         }
                     }
-                    lanes => spread(lanes, count, fill, scratch)?,
+                    lanes => spread(lanes, count, fill, &mut batch.buffer)?,
                 }
                 count
             }
-            Target::Cipher(lanes, batch, udp_port) => {
+            Target::Cipher(lanes, udp_port) => {
                 for _ in 0..count {
                     let length = fill(&mut batch.buffer);
                     // A sender in a gateway's place has one lane for each ring here, with ascending
@@ -281,13 +266,13 @@ mod tests {
     #[test]
     fn without_a_device_frames_wait_for_room_at_the_analyser() {
         let (near, _far) = memory_frame_pair(ROOM);
-        assert_eq!(six(Entrance::straight(near)), (ROOM, ROOM));
+        assert_eq!(six(Entrance::new(Target::Straight(near))), (ROOM, ROOM));
     }
 
     #[test]
     fn a_device_that_has_no_room_has_lost_a_frame_that_was_sent() {
         let (near, mut far) = memory_frame_pair(ROOM);
-        assert_eq!(six(Entrance::clear(vec![near])), (6, 6));
+        assert_eq!(six(Entrance::new(Target::Clear(vec![near]))), (6, 6));
         assert_eq!(far.recv(|_| ()).unwrap(), ROOM);
     }
 }

@@ -10,7 +10,7 @@
 //!
 //! Encryptors are the service's workers, on rings instead of TUN and UDP.
 
-use crate::ends::{Entrance, Exit};
+use crate::ends::{Entrance, Exit, Target};
 use crate::threads::Thread;
 use dispatch::Dispatch;
 use encryptor::counters::{Counters, DropReason};
@@ -182,7 +182,7 @@ struct Builder<'a> {
 impl Builder<'_> {
     fn straight(self, suite: Suite) -> Result<Gateways, TrialError> {
         let (near, far) = memory_frame_pair(RING_FRAMES);
-        let mut gateways = self.gateways(Entrance::straight(near), Exit::Frames(vec![far]));
+        let mut gateways = self.gateways(Target::Straight(near), Exit::Frames(vec![far]));
         if self.direction != Direction::Both {
             // The calibration includes the stations' sealing and opening.
             let (keys, alone) = (self.keys()?, Encryptor::new(suite));
@@ -196,7 +196,7 @@ impl Builder<'_> {
     fn direct(self) -> Result<Gateways, TrialError> {
         let (near, entering) = memory_frame_pair(RING_FRAMES);
         let (leaving, far) = memory_frame_pair(RING_FRAMES);
-        let mut gateways = self.gateways(Entrance::clear(vec![near]), Exit::Frames(vec![far]));
+        let mut gateways = self.gateways(Target::Clear(vec![near]), Exit::Frames(vec![far]));
         let (stop, lost) = (self.stop.clone(), Arc::clone(&gateways.copies_lost));
         let copy = move || copy(entering, leaving, &lost, &stop);
         gateways.threads.push(self.thread("copies", copy)?);
@@ -238,9 +238,9 @@ impl Builder<'_> {
         let source_peer = (!source.is_empty()).then(|| keys.station_peer(0, encryptor));
         let sink_peer = (!sink.is_empty()).then(|| keys.station_peer(1, encryptor));
         let entrance = if source.is_empty() {
-            Entrance::clear(entering)
+            Target::Clear(entering)
         } else {
-            Entrance::cipher(source, ESP_PORT)
+            Target::Cipher(source, ESP_PORT)
         };
         let exit = if sink.is_empty() {
             Exit::Frames(leaving)
@@ -339,9 +339,9 @@ impl Builder<'_> {
         Ok(())
     }
 
-    fn gateways(&self, entrance: Entrance, exit: Exit) -> Gateways {
+    fn gateways(&self, entrance: Target, exit: Exit) -> Gateways {
         Gateways {
-            entrance,
+            entrance: Entrance::new(entrance),
             exit,
             source_peer: None,
             sink_peer: None,

@@ -22,7 +22,7 @@ use plan::{Cell, Measurement, Stations, Tool, TransferDirection};
 use serde::Serialize;
 use std::net::Ipv4Addr;
 use testbed::NodeId;
-use testbed::protocol::{Program, Ready, THIS_PROGRAM};
+use testbed::protocol::{Program, Ready, THIS_PROGRAM, THIS_PROGRAM_NAME};
 use wire::overhead::{IPV4_HEADER_BYTES, UDP_HEADER_BYTES};
 
 pub(crate) use iperf2::BLOCK_BYTES as IPERF2_BLOCK_BYTES;
@@ -242,13 +242,27 @@ impl Cores {
 /// its task from standard input with that task as the last word.
 #[must_use]
 pub fn words(program: &Program) -> Vec<String> {
-    // Their arguments are on standard input, and not in `argv`.
-    let own = http::words(program).or_else(|| video::words(program));
-    own.unwrap_or_else(|| program.argv.clone())
+    let [first, name] = &program.argv[..] else {
+        return program.argv.clone();
+    };
+    if first != THIS_PROGRAM {
+        return program.argv.clone();
+    }
+    // The arguments of a subcommand are on standard input, and not in `argv`.
+    let task = match name.as_str() {
+        // Its task has the key of the trial, which no journal is to have.
+        http::SUB_COMMAND => http::shown(&program.stdin).unwrap_or_default(),
+        _ => program.stdin.trim_end().to_owned(),
+    };
+    [THIS_PROGRAM_NAME, name, "<<<", &task]
+        .map(str::to_owned)
+        .to_vec()
 }
 
 /// Returns a subcommand of this binary that reads its specification as a line of JSON.
 pub(crate) fn sub_command(name: &str, spec: &impl Serialize) -> Program {
+    // On standard input: a specification may have keys in it, and every user of the machine can
+    // read a command line.
     let spec = serde_json::to_string(spec).expect("a specification is plain data");
     Program::new([THIS_PROGRAM, name]).with_input(spec + "\n")
 }

@@ -3,13 +3,10 @@
 
 use crate::error::TrialError;
 use std::time::{Duration, Instant};
-use testbed::protocol::Program;
 use testbed::{Bench, LabError, NodeId};
 
 /// The algorithms that the kernel lets every program choose.
 const ALLOWED: &str = "/proc/sys/net/ipv4/tcp_allowed_congestion_control";
-/// Time for a program that only reads.
-const READ_LIMIT: Duration = Duration::from_secs(5);
 /// Time for a tool to connect.
 const CONNECT_LIMIT: Duration = Duration::from_secs(3);
 /// Interval of polling.
@@ -20,10 +17,9 @@ const STEP: Duration = Duration::from_millis(50);
 /// # Errors
 /// When it does not; the error lists the allowed ones.
 pub(crate) fn expect_allowed(bench: &dyn Bench, id: NodeId, name: &str) -> Result<(), TrialError> {
-    let ended = bench
-        .node(id)
-        .run(Program::new(["cat", ALLOWED]), READ_LIMIT)?;
-    let allowed: Vec<&str> = ended.stdout.split_whitespace().collect();
+    let allowed = bench.node(id).output(["cat", ALLOWED])?;
+    // Empty if the file cannot be read: its lack is then the reason.
+    let allowed: Vec<&str> = allowed.split_whitespace().collect();
     if allowed.contains(&name) {
         return Ok(());
     }
@@ -53,9 +49,8 @@ pub(crate) fn of_port(
     let filter = format!("( sport = :{port} or dport = :{port} )");
     // A client counts as started before it is connected.
     while since.elapsed() < CONNECT_LIMIT {
-        let show = Program::new(["ss", "-tinH", "state", "established", &filter]);
-        let ended = bench.node(id).run(show, READ_LIMIT)?;
-        if let Some(name) = shown(&ended.stdout) {
+        let show = ["ss", "-tinH", "state", "established", &filter];
+        if let Some(name) = shown(&bench.node(id).output(show)?) {
             return Ok(Some(name.to_owned()));
         }
         std::thread::sleep(STEP);

@@ -1,11 +1,7 @@
 //! Driver-specific counters of a network card (ethtool(8), `-S`).
 
 use std::collections::BTreeMap;
-use std::time::Duration;
-use testbed::protocol::Program;
 use testbed::{Node, Result};
-
-const TOOL_LIMIT: Duration = Duration::from_secs(5);
 
 /// Returns the driver's counters of a node's interface; empty if the driver has none.
 ///
@@ -13,8 +9,7 @@ const TOOL_LIMIT: Duration = Duration::from_secs(5);
 /// When the node fails.
 pub(crate) fn driver_counters(node: &dyn Node, interface: &str) -> Result<BTreeMap<String, u64>> {
     // It fails for drivers without counters.
-    let ended = node.run(Program::new(["ethtool", "-S", interface]), TOOL_LIMIT)?;
-    Ok(parse(&ended.stdout))
+    Ok(parse(&node.output(["ethtool", "-S", interface])?))
 }
 
 /// The lines `name: number`. Some drivers have several lines of one name: they are added up.

@@ -1,11 +1,11 @@
 //! Proof that a figure is valid: pure checks over the readings of its trial.
 //!
-//! Each check is a function from [`ToolObserved`], or from the [`ObservedPath`] that trials by tools
-//! share with frame tests, to a [`Check`] with the numbers in its detail, or to `None` if it does
-//! not apply. One that fails makes the trial invalid, and has an [`Explanation`].
-//! docs/methodology.md says what each proves. Checks of frame tests alone are in
-//! [`crate::frames`]. To add one: write the function in the file of its kind, call it in [`checks`]
-//! or [`crate::frames::frame_checks`], and describe it in docs/methodology.md.
+//! Each check is a function from [`ToolObserved`], or from the [`ObservedPath`] that trials by
+//! tools share with frame tests, to a [`Check`] with the numbers in its detail, or to `None` if it
+//! does not apply. One that fails makes the trial invalid, and has an [`Explanation`].
+//! docs/methodology.md says what each proves. Checks of frame tests alone are in [`crate::frames`].
+//! To add one: write the function in the file of its kind, call it in [`checks`] or
+//! [`crate::frames::frame_checks`], and describe it in docs/methodology.md.
 
 mod asked;
 pub(crate) mod bounds;
@@ -35,7 +35,7 @@ pub use cipher::CipherTraffic;
 pub(crate) use clock::apart_ns;
 pub(crate) use contents::{add_contents, must_look_random, recorded};
 pub(crate) use failure::{count, percent, then_repeat, then_repeat_or};
-pub(crate) use gateway::{Gateway, IN_FLIGHT_PACKETS, resets};
+pub(crate) use gateway::{IN_FLIGHT_PACKETS, resets};
 pub use gateway::{counted_since, gateways_balance};
 pub use path::ObservedPath;
 pub(crate) use places::Ends;

@@ -108,6 +108,7 @@ impl Load<'_> {
         let started = Instant::now();
         let ping = tools.start(NodeId::A, self.ping)?;
         let deadline = started + requests * REQUESTS_LATE + END_LIMIT;
+        // Once a second: requests to the stations take CPU time from the load and from the pings.
         let dut = (self.path.dut.path_processes(), ALIVE_STEP);
         await_end(
             self.path.bench,

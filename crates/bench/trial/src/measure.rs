@@ -105,6 +105,7 @@ fn prepare(bench: &dyn Bench, trial: &Trial<'_>) -> Result<Commands, TrialError>
             let [from, to] = ends(*way);
             let (send, _) = buffer_limits(bench.node(from))?;
             let (_, receive) = buffer_limits(bench.node(to))?;
+            // One size for all sockets of the trial.
             window = window.min(send).min(receive);
         }
         parameters.window_bytes = Some(window);
@@ -137,6 +138,7 @@ fn ways(measurement: &Measurement) -> &'static [FlowDirection] {
 
 /// The largest socket buffers for sending and receiving that a station's kernel allows, in bytes.
 fn buffer_limits(station: &dyn Node) -> Result<(u64, u64), LabError> {
+    // A program on the station would not find them: kernels before 6.11 hide them in its namespace.
     match hello(station)? {
         Response::Hello {
             wmem_max_bytes,
@@ -216,7 +218,6 @@ impl Attempt<'_> {
         let station_lost: Vec<u64> = lost
             .map(|(after, before)| after.saturating_sub(before))
             .collect();
-        report.set_tcp_facts(baseline_rtt_ns, &ran.congestion);
         let after = Counters::read(self.bench, self.dut)?;
         let offloads_after = reading::offloads(self.bench)?;
         let settings = settings.end(&offloads, &offloads_after)?;
@@ -233,10 +234,12 @@ impl Attempt<'_> {
             settings: Some(settings),
             impaired: self.impaired.map(ImpairedPath::end).transpose()?,
         };
-        if let Some(impaired) = &readings.impaired {
-            report.leave_out_copies(ways, impaired);
-        }
-        report.set_station_lost(&station_lost);
+        report.complete(
+            ways,
+            (baseline_rtt_ns, &ran.congestion),
+            readings.impaired.as_ref(),
+            &station_lost,
+        );
         let mut evidence = readings.evidence(self.dut);
         let loads = report.loads();
         let observed: Vec<ToolObserved<'_>> = (0..ways.len())
@@ -517,40 +520,34 @@ fn pair(client: &Sessions, server: &Sessions, way: FlowDirection) -> Result<Pair
 }
 
 impl Report {
-    /// Records the datagrams lost in each receiving station's sockets: counted over the whole run,
-    /// and capped at the lost datagrams.
-    fn set_station_lost(&mut self, station_lost: &[u64]) {
+    /// Adds to each way of a transfer what its tool does not report: the baseline round trip and
+    /// the congestion control of TCP, and the datagrams lost in the receiving station's sockets.
+    /// The impaired path's copies are no received datagrams.
+    fn complete(
+        &mut self,
+        ways: &[FlowDirection],
+        (baseline_rtt_ns, congestion): (Option<u64>, &[Option<String>]),
+        impaired: Option<&Impaired>,
+        station_lost: &[u64],
+    ) {
         let Self::Transfer(transfers) = self else {
             return;
         };
-        for ((transfer, _), lost) in transfers.iter_mut().zip(station_lost) {
-            if let Some(datagrams) = &mut transfer.datagrams {
-                datagrams.station_lost = (*lost).min(datagrams.lost);
-            }
-        }
-    }
-
-    /// Removes the impaired path's copies from each way's received datagrams.
-    fn leave_out_copies(&mut self, ways: &[FlowDirection], impaired: &Impaired) {
-        let Self::Transfer(transfers) = self else {
-            return;
-        };
-        for ((transfer, totals), way) in transfers.iter_mut().zip(ways) {
-            transfer::leave_out_copies(transfer, totals, impaired.of(*way == FlowDirection::AToB));
-        }
-    }
-
-    /// Adds TCP facts that the tools do not report.
-    fn set_tcp_facts(&mut self, baseline_rtt_ns: Option<u64>, congestion: &[Option<String>]) {
-        let Self::Transfer(transfers) = self else {
-            return;
-        };
-        for (way, (transfer, _)) in transfers.iter_mut().enumerate() {
+        for (at, ((transfer, totals), way)) in transfers.iter_mut().zip(ways).enumerate() {
             if let Some(tcp) = &mut transfer.tcp {
                 tcp.baseline_rtt_ns = baseline_rtt_ns;
-                if let Some(used) = congestion.get(way) {
+                if let Some(used) = congestion.get(at) {
                     tcp.congestion.clone_from(used);
                 }
+            }
+            if let Some(impaired) = impaired {
+                let counts = impaired.of(*way == FlowDirection::AToB);
+                transfer::leave_out_copies(transfer, totals, counts);
+            }
+            if let Some(datagrams) = &mut transfer.datagrams {
+                // Counted over the whole run, and so capped at the datagrams lost in the measured
+                // time.
+                datagrams.station_lost = station_lost[at].min(datagrams.lost);
             }
         }
     }

@@ -15,7 +15,7 @@ const LIMIT: Duration = Duration::from_secs(10);
 const STEP: Duration = Duration::from_millis(50);
 /// Retransmissions after which the kernel gives up a connection without a program.
 const ORPHAN_RETRIES: &str = "/proc/sys/net/ipv4/tcp_orphan_retries";
-/// Time for programs that only read or set a kernel value.
+/// Time for a program that sets a kernel value.
 const PROGRAM_LIMIT: Duration = Duration::from_secs(5);
 /// Socket states of `/proc/net/tcp` that no longer send: FIN_WAIT2, TIME_WAIT, CLOSE, LISTEN. In
 /// FIN_WAIT2 all data is acknowledged; if the other end has died, the kernel keeps it for a minute.
@@ -31,8 +31,8 @@ pub(crate) fn await_quiet(bench: &dyn Bench, interrupt: &Interrupt) -> Result<()
             continue;
         }
         // This does not affect connections of running programs.
-        let mut set = Program::new(["tee", ORPHAN_RETRIES]);
-        set.stdin = "1\n".to_owned();
+        // `tee` writes its input to a file without a shell.
+        let set = Program::new(["tee", ORPHAN_RETRIES]).with_input("1\n");
         bench.node(id).run(set, PROGRAM_LIMIT)?;
         let since = Instant::now();
         loop {
@@ -58,8 +58,8 @@ pub(crate) fn await_quiet(bench: &dyn Bench, interrupt: &Interrupt) -> Result<()
 /// both versions.
 fn connections(bench: &dyn Bench, id: NodeId) -> Result<usize, LabError> {
     // A kernel without IPv6 has the first table only.
-    let tables = Program::new(["cat", "/proc/net/tcp", "/proc/net/tcp6"]);
-    Ok(count(&bench.node(id).run(tables, PROGRAM_LIMIT)?.stdout))
+    let tables = ["cat", "/proc/net/tcp", "/proc/net/tcp6"];
+    Ok(count(&bench.node(id).output(tables)?))
 }
 
 /// Counts connections that may still send in `/proc/net/tcp` followed by `tcp6`.

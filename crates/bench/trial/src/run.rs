@@ -57,6 +57,7 @@ impl Done {
     /// start is to repeat, and a start makes a trial that failed only once.
     #[must_use]
     pub fn and_made(mut self, made: BTreeSet<(String, u32)>, journal: &Journal) -> Self {
+        // The journal still has what was tuned, and the checkpoints that the next round resumes.
         self.trials.extend(made);
         Self {
             trials: self.trials,
@@ -333,6 +334,7 @@ impl<E> Runner<'_, E> {
     /// Records a trial that this start need not make again.
     fn end(&mut self, trial: TrialRecord) -> Result<(), Stop<E>> {
         let made = (trial.cell.clone(), trial.repeat);
+        // Recorded first: a trial that the journal does not have is to be made again.
         self.record(&Record::Trial(Box::new(trial)))?;
         self.made.insert(made);
         Ok(())

@@ -48,8 +48,8 @@ impl<'a> SettingsWatch<'a> {
         after: &Offloads,
     ) -> Result<PathSettings, LabError> {
         let mut all = PathSettings::default();
-        // Each leaves the list before its call, so that drop ends the remaining ones after an error,
-        // and none twice.
+        // Each leaves the list before its call, so that drop ends the remaining ones after an
+        // error, and none twice.
         while let Some((id, node, watch)) = self.watches.pop_front() {
             match node.call(Request::SettingsWatchEnd { watch })? {
                 Response::SettingsWatched(found) => add(&mut all, id.name(), found),

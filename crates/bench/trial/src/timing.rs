@@ -11,10 +11,10 @@ use testbed::protocol::OUTPUT_LIMIT_BYTES;
 
 const MS: u64 = 1_000_000;
 const SECOND: u64 = 1000 * MS;
-/// Possible steps of a timeline, in rising order: iperf3 supports 0.1 s to 60 s.
 /// From this duration on a transfer is a soak: its drift needs more steps.
 const SOAK_NS: u64 = 60 * SECOND;
 const SOAK_STEPS_MIN: u64 = 60;
+/// Possible steps of a timeline, in rising order: iperf3 supports 0.1 s to 60 s.
 const INTERVALS_NS: [u64; 9] = [
     100 * MS,
     200 * MS,
@@ -55,45 +55,39 @@ pub struct Timing {
 }
 
 impl Timing {
+    /// Timing of a program without intervals shorter than `interval_ns`, of which `warmup_ns` do
+    /// not count.
+    const fn of(interval_ns: u64, warmup_ns: u64, run_ns: u64) -> Self {
+        Self {
+            interval_ns,
+            step_ns: interval_ns,
+            warmup_ns,
+            run_ns,
+        }
+    }
+
     /// Timing of a program that sends for `duration_ns` from its start.
     pub(crate) const fn of_frames(duration_ns: u64) -> Self {
-        Self {
-            interval_ns: duration_ns,
-            step_ns: duration_ns,
-            warmup_ns: 0,
-            run_ns: duration_ns,
-        }
+        Self::of(duration_ns, 0, duration_ns)
     }
 
     pub(crate) fn of_ping(count: u32, interval_ns: u64) -> Self {
         let run_ns = u64::from(count).saturating_mul(interval_ns);
-        Self {
-            interval_ns,
-            step_ns: interval_ns,
-            warmup_ns: 0,
-            run_ns,
-        }
+        Self::of(interval_ns, 0, run_ns)
     }
 
     /// Timing of a trial over HTTP: its ramp-up phase is not counted, and the ramp-down phase
     /// follows.
     pub(crate) const fn of_http(test: &HttpTest) -> Self {
-        Self {
-            interval_ns: test.duration_ns,
-            step_ns: test.duration_ns,
-            warmup_ns: test.ramp_ns,
-            run_ns: test.ramp_ns.saturating_add(test.duration_ns),
-        }
+        // The client reports one sum, so that the whole measured time is one step.
+        let run_ns = test.ramp_ns.saturating_add(test.duration_ns);
+        Self::of(test.duration_ns, test.ramp_ns, run_ns)
     }
 
     /// Timing of a trial of video: the clip's lead-in is not counted, and its end follows.
     pub(crate) const fn of_video(test: &VideoTest) -> Self {
-        Self {
-            interval_ns: test.duration_ns,
-            step_ns: test.duration_ns,
-            warmup_ns: VideoTest::LEAD_IN_NS,
-            run_ns: VideoTest::LEAD_IN_NS.saturating_add(test.duration_ns),
-        }
+        let run_ns = VideoTest::LEAD_IN_NS.saturating_add(test.duration_ns);
+        Self::of(test.duration_ns, VideoTest::LEAD_IN_NS, run_ns)
     }
 
     /// Timing of a transfer with `streams` per process. `None` if a process would print more than a

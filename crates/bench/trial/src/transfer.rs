@@ -277,12 +277,20 @@ pub fn assemble(
             // The byte count of a UDP sender includes undecided datagrams.
             transfer.sent_bytes = sent.saturating_mul(u64::from(bytes));
             let counted = datagrams(pairs, (sent, transfer.received_bytes), bytes, asked)?;
-            let drain = all_drained(drains);
+            let drain = of_all(drains, |one: Drain, other| Drain {
+                time_ns: one.time_ns.max(other.time_ns),
+                offered: one.offered + other.offered,
+                offered_ns: one.offered_ns.max(other.offered_ns),
+            });
             totals.drained_ns = drain.map_or(0, |drain| drain.time_ns);
             totals.unsteady_drain = match drain {
                 // A queue that drained at a steady rate in every process explains the figure.
                 Some(_) => None,
-                None => all_unsteady(unsteady),
+                None => of_all(unsteady, |one: UnsteadyDrain, other| UnsteadyDrain {
+                    time_ns: one.time_ns.max(other.time_ns),
+                    before_bps: one.before_bps.saturating_add(other.before_bps),
+                    after_bps: one.after_bps.saturating_add(other.after_bps),
+                }),
             };
             transfer.datagrams = Some(Datagrams { drain, ..counted });
         }
@@ -293,24 +301,11 @@ pub fn assemble(
     Ok((transfer, totals))
 }
 
-/// The queue that drained after the senders of all pairs had ended; `None` unless each pair's did.
-fn all_drained(drains: Vec<Option<Drain>>) -> Option<Drain> {
-    let drains: Option<Vec<Drain>> = drains.into_iter().collect();
-    drains?.into_iter().reduce(|one, other| Drain {
-        time_ns: one.time_ns.max(other.time_ns),
-        offered: one.offered + other.offered,
-        offered_ns: one.offered_ns.max(other.offered_ns),
-    })
-}
-
-/// As `all_drained`, if at least one queue drained at another rate than before.
-fn all_unsteady(drains: Vec<Option<UnsteadyDrain>>) -> Option<UnsteadyDrain> {
-    let drains: Option<Vec<UnsteadyDrain>> = drains.into_iter().collect();
-    drains?.into_iter().reduce(|one, other| UnsteadyDrain {
-        time_ns: one.time_ns.max(other.time_ns),
-        before_bps: one.before_bps.saturating_add(other.before_bps),
-        after_bps: one.after_bps.saturating_add(other.after_bps),
-    })
+/// The queues of all pairs as one; `None` unless each pair had one.
+fn of_all<T>(each: Vec<Option<T>>, and: fn(T, T) -> T) -> Option<T> {
+    // The processes run in parallel: of some of them only, there is no figure of the device.
+    let each: Option<Vec<T>> = each.into_iter().collect();
+    each?.into_iter().reduce(and)
 }
 
 /// Returns the senders' kernels' reports; without the baseline, which is measured before.

@@ -8,7 +8,7 @@ use plan::{VideoTest, VideoTransport};
 use std::net::{Ipv4Addr, SocketAddrV4};
 use std::path::PathBuf;
 use testbed::NodeId;
-use testbed::protocol::{Program, Ready, THIS_PROGRAM};
+use testbed::protocol::Ready;
 use video::{Prepare, RTP_MARKER, Receive, Serve, Spec, datagram_bytes};
 
 /// Name of the subcommand that plays a part.
@@ -77,11 +77,4 @@ pub(super) fn commands(
         timing: Timing::of_video(&test),
         marker,
     })
-}
-
-/// The words of a program that plays a part, for people and the journal. `None` for other programs.
-pub(super) fn words(program: &Program) -> Option<Vec<String>> {
-    let words = ["cipherbench", SUB_COMMAND, "<<<", program.stdin.trim_end()];
-    let is_own = program.argv == [THIS_PROGRAM, SUB_COMMAND];
-    is_own.then(|| words.map(str::to_owned).to_vec())
 }

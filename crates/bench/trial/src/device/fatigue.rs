@@ -69,6 +69,9 @@ struct Member<'a> {
     progressed: Instant,
     /// Starts in a row without one right operation.
     vain_starts: u32,
+    /// Whether it is started again after a failure, and for how long it is waited for.
+    restarts: bool,
+    patience: Patience,
     earlier: Earlier,
 }
 
@@ -94,6 +97,7 @@ impl Context<'_> {
         // One segment per start of the run: the journal has the last snapshot of each.
         let snapshots = trial.checkpoints.iter().filter_map(Checkpoint::fatigue);
         let earlier: Vec<&FatigueSegment> = snapshots.map(|one| &one.segment).collect();
+        let patience = Patience::of(test.duration_ns, self.devices.silence);
         let run = Run {
             context: self,
             trial,
@@ -101,10 +105,9 @@ impl Context<'_> {
             pool: WorkerPool::new(self, false)?,
             members: (0..)
                 .zip(&devices.members)
-                .map(|(index, device)| Member::new(index, device, test, &earlier))
+                .map(|(index, device)| Member::new((index, device), test, patience, &earlier))
                 .collect(),
             began: Instant::now(),
-            patience: Patience::of(test.duration_ns, self.devices.silence),
             segment: FatigueSegment {
                 start: earlier.last().map_or(1, |last| last.start + 1),
                 started_unix_ns: unix_ns(),
@@ -123,18 +126,7 @@ struct Run<'a> {
     members: Vec<Member<'a>>,
     /// When all began to work.
     began: Instant,
-    patience: Patience,
     segment: FatigueSegment,
-}
-
-/// The consequences of a device's failure.
-#[derive(Clone, Copy)]
-struct AfterFailure {
-    /// Since the trial began.
-    now: Duration,
-    /// Whether it is started again.
-    restart: bool,
-    patience: Patience,
 }
 
 impl Run<'_> {
@@ -248,8 +240,7 @@ impl Run<'_> {
         let Some(index) = self.members.iter().position(is_of) else {
             return;
         };
-        let after = self.after_failure();
-        let elapsed = after.now;
+        let elapsed = self.began.elapsed();
         let member = &mut self.members[index];
         match message {
             WorkerMessage::Line(Line::Ready) => {
@@ -281,23 +272,15 @@ impl Run<'_> {
                 member.phase = Phase::Over;
             }
             WorkerMessage::Line(Line::Failed(text) | Line::NotOffered(text))
-            | WorkerMessage::Died(text) => member.fail(text, elapsed, after),
+            | WorkerMessage::Died(text) => member.fail(text, elapsed, elapsed),
             WorkerMessage::Line(_) => {}
-        }
-    }
-
-    fn after_failure(&self) -> AfterFailure {
-        AfterFailure {
-            now: self.began.elapsed(),
-            restart: self.test.restart,
-            patience: self.patience,
         }
     }
 
     /// Restarts workers after their pause, and kills workers that make no progress.
     fn supervise(&mut self) {
         for index in 0..self.members.len() {
-            let member = &self.members[index];
+            let (now, member) = (self.began.elapsed(), &self.members[index]);
             let silence = match member.phase {
                 Phase::Pausing(until) => {
                     if Instant::now() >= until
@@ -305,26 +288,24 @@ impl Run<'_> {
                     {
                         // The machine may have processes and descriptors again later: hours of
                         // work are not given up for it.
-                        let after = self.after_failure();
-                        self.members[index].fail(error.to_string(), after.now, after);
+                        self.members[index].fail(error.to_string(), now, now);
                     }
                     continue;
                 }
                 Phase::Starting => READY_LIMIT,
-                Phase::Working => self.patience.silence(),
+                Phase::Working => member.patience.silence(),
                 Phase::Ready | Phase::Over => continue,
             };
             let idle = member.progressed.elapsed();
-            let after = self.after_failure();
             // Checked only while it starts: a device that works is under load, which adds to its
             // time.
-            let given_up = member.phase == Phase::Starting && !member.is_waited_for(after);
+            let given_up = member.phase == Phase::Starting && !member.is_waited_for(now);
             if idle > silence || given_up {
                 self.pool.kill(member.worker);
                 let text = format!("it made no progress for {} s", idle.as_secs());
                 // The time of the hang does not count.
-                let worked = after.now.saturating_sub(idle);
-                self.members[index].fail(text, worked, after);
+                let worked = now.saturating_sub(idle);
+                self.members[index].fail(text, worked, now);
             }
         }
     }
@@ -374,7 +355,12 @@ impl Run<'_> {
 }
 
 impl<'a> Member<'a> {
-    fn new(index: usize, device: &'a Device, test: &Test, segments: &[&FatigueSegment]) -> Self {
+    fn new(
+        (index, device): (usize, &'a Device),
+        test: &Test,
+        patience: Patience,
+        segments: &[&FatigueSegment],
+    ) -> Self {
         let own = segments.iter().flat_map(|segment| &segment.devices);
         let mut earlier = Earlier::default();
         // A run that is resumed has the same plan, so the index means the same device.
@@ -399,6 +385,8 @@ impl<'a> Member<'a> {
             from: Duration::ZERO,
             progressed: Instant::now(),
             vain_starts: 0,
+            restarts: test.restart,
+            patience,
             earlier,
         }
     }
@@ -447,15 +435,16 @@ impl<'a> Member<'a> {
         add_process(&mut self.ended, from_ns, elapsed_ns, &last, end);
     }
 
-    /// Whether its lost time is within the patience. It is not under load now.
-    fn is_waited_for(&self, after: AfterFailure) -> bool {
+    /// Whether its lost time is within the patience, `now` since the trial began. It is not under
+    /// load.
+    fn is_waited_for(&self, now: Duration) -> bool {
         let under_load = Duration::from_nanos(self.ended.elapsed_ns);
-        after.patience.allows(after.now, under_load)
+        self.patience.allows(now, under_load)
     }
 
-    /// Records that its worker died or could not reopen the device, at `worked_until` since the
-    /// trial began.
-    fn fail(&mut self, text: String, worked_until: Duration, after: AfterFailure) {
+    /// Records that its worker died or could not reopen the device; both times are since the trial
+    /// began.
+    fn fail(&mut self, text: String, worked_until: Duration, now: Duration) {
         let worked = self.last.as_ref().is_some_and(|last| last.counts.right > 0);
         // `end` adds to it; the difference is this worker's.
         let unreported_ns = self.ended.unreported_ns;
@@ -471,15 +460,16 @@ impl<'a> Member<'a> {
         });
         // This failure is the first in a row after a start that worked.
         self.vain_starts = if worked { 1 } else { self.vain_starts + 1 };
+        // Unless it is started again below.
         self.phase = Phase::Over;
-        if !after.restart {
+        if !self.restarts {
             return;
         }
-        if !self.is_waited_for(after) {
+        if !self.is_waited_for(now) {
             let under_load = Duration::from_nanos(self.ended.elapsed_ns);
             self.note_reason(format!(
                 "given up: of {:.1} s, it was under load for {:.1} s",
-                after.now.as_secs_f64(),
+                now.as_secs_f64(),
                 under_load.as_secs_f64()
             ));
         } else if self.vain_starts < VAIN_STARTS_MAX {

@@ -135,10 +135,10 @@ impl Context<'_> {
                 // would lock any token.
                 while facts[index].is_none() {
                     match self.next(&mut pool, limit(uses.len()), members, &uses)? {
-                        (device, _, Line::Open(opened)) => facts[device] = Some(opened),
-                        (_, _, Line::Ready) => ready += 1,
-                        (_, _, Line::NotOffered(why)) => return Ok(Err(why)),
-                        (device, _, line) => return Err(unexpected(&members[device], &line)),
+                        (device, Line::Open(opened)) => facts[device] = Some(opened),
+                        (_, Line::Ready) => ready += 1,
+                        (_, Line::NotOffered(why)) => return Ok(Err(why)),
+                        (device, line) => return Err(unexpected(&members[device], &line)),
                     }
                 }
             }
@@ -147,10 +147,10 @@ impl Context<'_> {
         // time.
         while ready < uses.len() {
             match self.next(&mut pool, limit(uses.len()), members, &uses)? {
-                (_, _, Line::Open(_)) => {}
-                (_, _, Line::Ready) => ready += 1,
-                (_, _, Line::NotOffered(why)) => return Ok(Err(why)),
-                (device, _, line) => return Err(unexpected(&members[device], &line)),
+                (_, Line::Open(_)) => {}
+                (_, Line::Ready) => ready += 1,
+                (_, Line::NotOffered(why)) => return Ok(Err(why)),
+                (device, line) => return Err(unexpected(&members[device], &line)),
             }
         }
         pool.begin();
@@ -184,8 +184,8 @@ impl Context<'_> {
         Ok(Ok(speeds.collect()))
     }
 
-    /// Returns the next line of any worker, with the index of its device and its number. `uses` has
-    /// the device index of each worker.
+    /// Returns the next line of any worker, with the index of its device. `uses` has the device
+    /// index of each worker.
     ///
     /// # Errors
     /// When a worker failed or died, or none sent a line in time.
@@ -195,7 +195,7 @@ impl Context<'_> {
         limit: Duration,
         members: &[Device],
         uses: &[usize],
-    ) -> Result<(usize, usize, Line), TrialError> {
+    ) -> Result<(usize, Line), TrialError> {
         let Some((worker, message)) = pool.receive(limit)? else {
             let seconds = limit.as_secs_f64();
             let names = members.iter().map(|member| format!("`{}`", member.name));
@@ -206,7 +206,7 @@ impl Context<'_> {
             )));
         };
         let device = uses[worker];
-        Ok((device, worker, self.line(&members[device], message)?))
+        Ok((device, self.line(&members[device], message)?))
     }
 }
 

@@ -2,10 +2,10 @@
 
 use super::failure::{count, first_of, then_repeat, then_repeat_or};
 use super::{ObservedPath, REPLACED_SAS};
-use journal::record::{Check, Explanation};
+use journal::record::{Check, DutWork, Explanation};
 use plan::Measurement;
 use std::collections::{BTreeMap, BTreeSet};
-use testbed::Counted;
+use testbed::{Counted, FramePath};
 
 /// A DUT's counters are read until they stop changing; packets that arrive at that moment may be
 /// counted on one side only.
@@ -112,6 +112,57 @@ pub(crate) fn not_counted(gateway: &str) -> Explanation {
         "its encryptor had ended, or did not answer when the counters were read",
         then_repeat("look in its log why it ended, and remove the cause"),
     )
+}
+
+/// The work of the gateways in a path of frames, by the difference of their counters; `None` if
+/// there is none, or one shows no counters.
+pub(crate) fn dut_work(
+    path: &FramePath,
+    counted: &BTreeMap<String, u64>,
+    duplex: bool,
+) -> Option<DutWork> {
+    let (mut into, mut out) = (None::<u64>, None::<u64>);
+    let (mut gateways, mut unaccounted_packets) = (0, 0);
+    let mut ends = Vec::new();
+    let FramePath { source, sink } = path;
+    for (end, is_source) in [(source, true), (sink, false)] {
+        // A station that seals and opens by itself has no gateway.
+        let Some(name) = end.gateway_beside() else {
+            continue;
+        };
+        let gateway = Gateway::of(counted, name)?;
+        gateways += 1;
+        if is_source || duplex {
+            *into.get_or_insert(0) += gateway.count("clear_rx_bytes");
+        }
+        if !is_source || duplex {
+            *out.get_or_insert(0) += gateway.count("clear_tx_bytes");
+        }
+        // The worse gateway, not the sum: each alone is compared with a limit.
+        unaccounted_packets = gateway.unaccounted().max(unaccounted_packets);
+        ends.push(["cipher_tx_packets", "cipher_rx_packets"].map(|name| gateway.count(name)));
+    }
+    let lost_between_packets = match ends[..] {
+        [[there, back], [returned, arrived]] => {
+            let back = if duplex {
+                returned.saturating_sub(back)
+            } else {
+                0
+            };
+            Some(there.saturating_sub(arrived) + back)
+        }
+        _ => None,
+    };
+    // Each direction crosses a single gateway, on its one side or the other.
+    if let (1, Some(one), Some(other)) = (gateways, into, out) {
+        (into, out) = (Some(one + other), None);
+    }
+    (gateways > 0).then_some(DutWork {
+        taken_in_bytes: into,
+        put_out_bytes: out,
+        lost_between_packets,
+        unaccounted_packets,
+    })
 }
 
 /// One gateway's counters by name; `dropped_packets` has one for each reason, behind a dot.

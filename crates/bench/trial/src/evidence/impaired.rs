@@ -120,6 +120,7 @@ pub(crate) fn blocked(impaired: &Impaired) -> Option<&'static str> {
         (impaired.a_to_b, "from A to B"),
         (impaired.b_to_a, "from B to A"),
     ];
+    // A direction that no frame came to has lost none, and is not blocked.
     let mut blocked = ways
         .into_iter()
         .filter(|(counts, _)| counts.sent == 0 && counts.lost_as_intended() > 0);

@@ -37,6 +37,7 @@ impl<'a> Confirmation<'a> {
         // The first one is the last of its tries, or has the evidence, so it always counts.
         let mut tries = TRIES;
         for (at, trial) in made.iter().enumerate() {
+            // None has replaced the last one, although the tester may have disturbed it.
             let is_last = at + 1 == made.len();
             if tries < TRIES && !is_last && is_disturbed(trial) {
                 tries += 1;
@@ -101,6 +102,7 @@ impl<'a> Confirmation<'a> {
 /// Whether a trial proves nothing about the device: the generator was late, or frames found a queue
 /// of the machine full that belongs to no interface of the path.
 pub(super) fn is_disturbed(trial: &FrameTrial) -> bool {
+    // Both count frames as lost that the device may have carried.
     trial.took_too_long() || trial.unattributed_loss() > 0
 }
 

@@ -51,14 +51,13 @@ impl<'a> ReceiveQueues<'a> {
             let words = words.iter().copied();
             Program::new(["ethtool"].into_iter().chain(words))
         };
-        let table = node.run(ethtool(&["-x", interface]), TOOL_LIMIT)?.stdout;
+        let table = node.output(["ethtool", "-x", interface])?;
         let Some(weights) = weights(&table) else {
             "the driver has no table of receive queues: it divides frames by an unknown rule"
                 .clone_into(&mut this.in_words);
             return Ok(this);
         };
-        let hash = ["-n", interface, "rx-flow-hash", "udp4"];
-        let before = fields(&node.run(ethtool(&hash), TOOL_LIMIT)?.stdout);
+        let before = fields(&node.output(["ethtool", "-n", interface, "rx-flow-hash", "udp4"])?);
         let hashed_by = |fields| ethtool(&["-N", interface, "rx-flow-hash", "udp4", fields]);
         let weights: Vec<String> = weights.iter().map(ToString::to_string).collect();
         let mut restore = vec!["-X", interface, "weight"];

@@ -249,7 +249,6 @@ impl FrameRun {
         let received = receiver.received.clone().unwrap_or_default();
         Self {
             trial: trial(load, sender, &sent, receiver, &received),
-            latency_each: Vec::new(),
             latency: buckets(&received.latency),
             reflection: receiver.reflected.as_ref().map(|reflected| Reflection {
                 residence: buckets(&reflected.residence),
@@ -268,9 +267,9 @@ impl FrameRun {
                 foreign: received.foreign,
                 refused: received.refused,
             },
-            took_ns: 0,
             sender: port(sender),
             receiver: port(receiver),
+            ..Self::default()
         }
     }
 
@@ -368,9 +367,7 @@ fn trial(
         late_frames: sent.late_frames,
         receiver_stood_ns_max: received.stood_still_ns_max,
         delay: DelayTrend::of(&slices),
-        reserve: None,
-        directions: Vec::new(),
-        readings: None,
+        ..FrameTrial::default()
     };
     // Frames that the sender left out are not the device's loss.
     let is_whole = trial.sent == trial.intended && !trial.took_too_long();

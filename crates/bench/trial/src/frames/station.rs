@@ -20,8 +20,7 @@ use super::clocks::HostClocks;
 use super::rig::Soaked;
 use super::spec::FrameStream;
 use super::{FrameRun, Rig, RigLoad};
-use crate::command::Cores;
-use crate::command::sub_command;
+use crate::command::{Cores, sub_command, words};
 use crate::disturbance::{HostileLoad, PlannedDisturbance};
 use crate::error::TrialError;
 use crate::measurer::unix_ns;
@@ -184,14 +183,7 @@ impl<'a> StationRig<'a> {
     /// standard input.
     pub(super) fn commands(&self) -> Vec<Vec<String>> {
         let programs = self.sampled_programs.iter();
-        programs
-            .map(|(_, program)| {
-                let spec = program.stdin.trim_end();
-                ["cipherbench", SUB_COMMAND, "<<<", spec]
-                    .map(str::to_owned)
-                    .to_vec()
-            })
-            .collect()
+        programs.map(|(_, program)| words(program)).collect()
     }
 
     /// Compares the clocks of two hosts after a trial; round trips are timed by one.

@@ -2,7 +2,7 @@
 
 use super::{CONTROL_FRAMES, COUNTED_ONE_IN, FrameObserved, FrameReadings};
 use crate::evidence::failure::{count, nothing_seen, size};
-use crate::evidence::gateway::{Gateway, counted_wrong, counters_rose, not_counted};
+use crate::evidence::gateway::{Gateway, counted_wrong, counters_rose, dut_work, not_counted};
 use crate::evidence::places::{Ends, FrameEnds};
 use crate::evidence::{
     ETHERNET_AND_FCS_BYTES, check, dut_as_asked, impaired, machine, nat, places, settings,
@@ -214,7 +214,6 @@ fn dut_counters(observed: &FrameObserved<'_>, seen: &FrameReadings<'_>) -> Optio
         .saturating_sub(trial.received * ETHERNET_AND_FCS_BYTES);
     let mut differences = Vec::new();
     let mut said = Vec::new();
-    let (mut into, mut out) = (None::<u64>, None::<u64>);
     for end in [&seen.ends.source, &seen.ends.sink] {
         // A station that seals and opens by itself has no gateway.
         let Some(name) = end.gateway_beside() else {
@@ -224,27 +223,23 @@ fn dut_counters(observed: &FrameObserved<'_>, seen: &FrameReadings<'_>) -> Optio
             let detail = format!("{name} shows no counters");
             return check("dut-counters", not_counted(name), detail);
         };
-        let is_source = end == &seen.ends.source;
-        let duplex = trial.loads_both();
-        if is_source || duplex {
-            *into.get_or_insert(0) += gateway.count("clear_rx_bytes");
-        }
-        if !is_source || duplex {
-            *out.get_or_insert(0) += gateway.count("clear_tx_bytes");
-        }
         differences.extend(gateway.imbalance());
         said.push(format!("{name}: {}", gateway.balance()));
     }
-    let both_ends = said.len() == 2;
-    let ways = match (into, out) {
-        // Each way crosses a single gateway, at its one side or the other.
-        (Some(into), Some(out)) if !both_ends => vec![("carried", into + out)],
-        (into, out) => [("took in", into), ("put out", out)]
-            .into_iter()
-            .filter_map(|(way, bytes)| Some((way, bytes?)))
-            .collect(),
+    let duplex = trial.loads_both();
+    let work = dut_work(seen.ends, seen.path.dut_counters, duplex);
+    let (into, out) = work.map_or((None, None), |work| {
+        (work.taken_in_bytes, work.put_out_bytes)
+    });
+    // With both directions loaded, each crosses a single gateway, at its one side or the other.
+    let took_in = if duplex && said.len() == 1 {
+        "carried"
+    } else {
+        "took in"
     };
-    for (way, bytes) in ways {
+    // Counters of a side that no gateway has are not there.
+    for (way, bytes) in [(took_in, into), ("put out", out)] {
+        let Some(bytes) = bytes else { continue };
         // No upper bound here: `trials_sealed` has one for each trial.
         if bytes < ip_bytes {
             let by = size(ip_bytes - bytes, ip_bytes, human::data);

@@ -6,13 +6,14 @@
 //! with checked counters.
 
 use crate::error::TrialError;
-use crate::evidence::{ETHERNET_AND_FCS_BYTES, Gateway, IN_FLIGHT_PACKETS, counted_since};
+use crate::evidence::gateway::dut_work;
+use crate::evidence::{ETHERNET_AND_FCS_BYTES, IN_FLIGHT_PACKETS, counted_since};
 use crate::links::interfaces_between;
 use crate::reading::{by_machine, difference, nanoseconds, nodes, steady};
 use crate::watch::{CipherLinkWatch, WatchPoint};
 use journal::record::{
-    CipherWatch, DutWork, EndTraffic, FrameTrial, InterfaceCounters, LinkTraffic, MachineTime,
-    QueueDrops, TrialReadings,
+    CipherWatch, EndTraffic, FrameTrial, InterfaceCounters, LinkTraffic, MachineTime, QueueDrops,
+    TrialReadings,
 };
 use plan::{Cell, Role};
 use std::collections::BTreeMap;
@@ -129,7 +130,8 @@ impl<'a> PathReader<'a> {
             return Ok(None);
         };
         let counters = self.bench.dut_counters(dut)?;
-        let work = self.work(&counted_since(&counters, before), trial.loads_both());
+        let counted = counted_since(&counters, before);
+        let work = dut_work(&self.path, &counted, trial.loads_both());
         let headers = trial.received * ETHERNET_AND_FCS_BYTES;
         let ip_bytes = trial.received_bytes.saturating_sub(headers);
         let is_complete = work.is_some_and(|work| {
@@ -151,7 +153,9 @@ impl<'a> PathReader<'a> {
             wall_ns: nanoseconds(now.at, before.at),
             cipher: self.look.and_then(|look| self.cipher(before, duplex, look)),
             watch,
-            dut: counted.as_ref().and_then(|it| self.work(it, duplex)),
+            dut: counted
+                .as_ref()
+                .and_then(|it| dut_work(&self.path, it, duplex)),
             dut_packets: counted.map(sealed_and_dropped).unwrap_or_default(),
             links: self.links(before),
             drops: self.drops(before, duplex),
@@ -196,52 +200,6 @@ impl<'a> PathReader<'a> {
             (false, false) => receives,
         };
         Some(LinkTraffic { packets, bytes })
-    }
-
-    /// The work of the gateways in the path, by the difference of their counters.
-    fn work(&self, counted: &BTreeMap<String, u64>, duplex: bool) -> Option<DutWork> {
-        let (mut into, mut out) = (None::<u64>, None::<u64>);
-        let (mut gateways, mut unaccounted_packets) = (0, 0);
-        let mut ends = Vec::new();
-        let FramePath { source, sink } = &self.path;
-        for (end, is_source) in [(source, true), (sink, false)] {
-            // A station that seals and opens by itself has no gateway.
-            let Some(name) = end.gateway_beside() else {
-                continue;
-            };
-            let gateway = Gateway::of(counted, name)?;
-            gateways += 1;
-            if is_source || duplex {
-                *into.get_or_insert(0) += gateway.count("clear_rx_bytes");
-            }
-            if !is_source || duplex {
-                *out.get_or_insert(0) += gateway.count("clear_tx_bytes");
-            }
-            // The worse gateway, not the sum: each alone is compared with a limit.
-            unaccounted_packets = gateway.unaccounted().max(unaccounted_packets);
-            ends.push(["cipher_tx_packets", "cipher_rx_packets"].map(|name| gateway.count(name)));
-        }
-        let lost_between_packets = match ends[..] {
-            [[there, back], [returned, arrived]] => {
-                let back = if duplex {
-                    returned.saturating_sub(back)
-                } else {
-                    0
-                };
-                Some(there.saturating_sub(arrived) + back)
-            }
-            _ => None,
-        };
-        // Each direction crosses a single gateway, on its one side or the other.
-        if let (1, Some(one), Some(other)) = (gateways, into, out) {
-            (into, out) = (Some(one + other), None);
-        }
-        (gateways > 0).then_some(DutWork {
-            taken_in_bytes: into,
-            put_out_bytes: out,
-            lost_between_packets,
-            unaccounted_packets,
-        })
     }
 
     /// Frames that found a queue full.
