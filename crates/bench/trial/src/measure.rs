@@ -379,9 +379,10 @@ impl Attempt<'_> {
         let clients = wait_all(&mut tools, NodeId::A, clients, client_deadline)?;
         let servers = match self.trial.cell.measurement {
             // They would serve forever.
-            Measurement::Http(_) | Measurement::Video(_) => {
-                stop_all(&mut tools, NodeId::B, servers)
-            }
+            Measurement::Http(_) | Measurement::Video(_) => servers
+                .into_iter()
+                .map(|server| tools.stop(NodeId::B, server, STOP_GRACE))
+                .collect(),
             _ => {
                 let deadline = Instant::now() + server_limit;
                 wait_all(&mut tools, NodeId::B, servers, deadline)
@@ -401,28 +402,26 @@ impl Attempt<'_> {
     }
 
     fn report(&self, ran: &ToolRun) -> Result<Report, TrialError> {
-        if let Measurement::Ping { payload_bytes, .. } = self.trial.cell.measurement {
-            let ended = ran.clients.first().ok_or(TrialError::Tool {
+        let first = |what: &str| {
+            ran.clients.first().ok_or_else(|| TrialError::Tool {
                 node: NodeId::A.name(),
-                problem: "no ping was started".to_owned(),
-            })?;
-            let latency = latency(NodeId::A, ended, self.path_damages())?;
-            return Ok(Report::Echo(latency, payload_bytes));
-        }
-        let own = |name| {
-            let ended = ran.clients.first().ok_or(TrialError::Tool {
-                node: NodeId::A.name(),
-                problem: format!("no `{name}` was started"),
-            })?;
-            Ok::<_, TrialError>((name, NodeId::A, ended))
+                problem: format!("no {what} was started"),
+            })
         };
-        if let Measurement::Http(_) = self.trial.cell.measurement {
-            let (name, node, ended) = own(command::http::SUB_COMMAND)?;
-            return Ok(Report::Http(Box::new(report_of(name, node, ended)?)));
-        }
-        if let Measurement::Video(_) = self.trial.cell.measurement {
-            let (name, node, ended) = own(command::video::SUB_COMMAND)?;
-            return Ok(Report::Video(report_of(name, node, ended)?));
+        match self.trial.cell.measurement {
+            Measurement::Ping { payload_bytes, .. } => {
+                let latency = latency(NodeId::A, first("ping")?, self.path_damages())?;
+                return Ok(Report::Echo(latency, payload_bytes));
+            }
+            Measurement::Http(_) => {
+                let found = report_of(command::http::SUB_COMMAND, NodeId::A, first("`http`")?)?;
+                return Ok(Report::Http(Box::new(found)));
+            }
+            Measurement::Video(_) => {
+                let found = report_of(command::video::SUB_COMMAND, NodeId::A, first("`video`")?)?;
+                return Ok(Report::Video(found));
+            }
+            _ => {}
         }
         let tool = self.trial.cell.measurement.tool().unwrap_or_default();
         let datagram = self.commands.parameters.datagram_bytes.map(u64::from);
@@ -483,17 +482,6 @@ fn wait_all(
     processes
         .into_iter()
         .map(|process| tools.wait(id, process, left()))
-        .collect()
-}
-
-fn stop_all(
-    tools: &mut Tools<'_>,
-    id: NodeId,
-    processes: Vec<u64>,
-) -> Result<Vec<Ended>, LabError> {
-    processes
-        .into_iter()
-        .map(|process| tools.stop(id, process, STOP_GRACE))
         .collect()
 }
 
