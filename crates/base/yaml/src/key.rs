@@ -2,6 +2,7 @@
 //! describes the key to editors.
 
 use std::time::Duration;
+use strum::VariantArray;
 use units::{Layer, Ratio};
 
 /// A key of a map.
@@ -43,6 +44,8 @@ pub enum Value {
     BitRate(Layer, u64, u64),
     /// A ratio in per cent.
     Ratio(Ratio, Ratio),
+    /// A whole number of per cent.
+    Percent(u16, u16),
     /// One of these names.
     Name(fn() -> Vec<&'static str>),
     /// A name of up to this many characters from `a-z`, `0-9` and `-`.
@@ -67,8 +70,14 @@ pub enum Value {
     List(&'static Self),
     /// A list of at least one value, or a single value.
     OneOrMany(&'static Self),
+    /// A list of at least one value, or a single value; the values multiply into measurements.
+    Axis(&'static Self),
     /// A map with these keys.
     Map(&'static [Key]),
+    /// The name of a kind, or a map of it to the settings of that kind, which have these keys.
+    Kinds(fn() -> Vec<(&'static str, &'static [Key])>),
+    /// No value: these keys stand in the map in place of this one, see [`Key::group`].
+    Group(&'static [Key]),
     /// A map with values as its keys.
     Entries(&'static Self),
     /// Any of these forms.
@@ -93,6 +102,43 @@ impl Key {
             range: None,
             excludes: &[],
             apart: false,
+        }
+    }
+
+    /// Keys that several maps have. The name is that of their table in documents, which is
+    /// separate from the tables of the maps.
+    #[must_use]
+    pub const fn group(name: &'static str, keys: &'static [Self]) -> Self {
+        Self::new(name, Value::Group(keys), Absent::Depends(""), "")
+    }
+
+    /// Its name.
+    #[must_use]
+    pub const fn name(&self) -> &'static str {
+        self.name
+    }
+
+    /// The same key with another meaning.
+    #[must_use]
+    pub const fn meaning(self, meaning: &'static str) -> Self {
+        Self { meaning, ..self }
+    }
+
+    /// The same key with a default that depends on more.
+    #[must_use]
+    pub const fn depends(self, words: &'static str) -> Self {
+        Self {
+            absent: Absent::Depends(words),
+            ..self
+        }
+    }
+
+    /// The same key with another default.
+    #[must_use]
+    pub const fn default(self, text: &'static str) -> Self {
+        Self {
+            absent: Absent::Default(text),
+            ..self
         }
     }
 
@@ -139,6 +185,14 @@ impl Value {
         known.iter().map(|(name, _)| *name).collect()
     }
 
+    /// The names of an enum, for [`choice`](crate::Node::choice).
+    pub fn variants<T: VariantArray + Copy + Into<&'static str>>() -> Vec<&'static str> {
+        T::VARIANTS
+            .iter()
+            .map(|variant| (*variant).into())
+            .collect()
+    }
+
     /// The keys of the map, or of the maps in the list.
     pub(crate) const fn keys(&self) -> Option<&'static [Key]> {
         match self {
@@ -147,4 +201,16 @@ impl Value {
             _ => None,
         }
     }
+}
+
+/// The keys of a map: groups are replaced by theirs.
+pub(crate) fn flat(keys: &[Key]) -> Vec<&Key> {
+    let mut all = Vec::new();
+    for key in keys {
+        match key.value {
+            Value::Group(group) => all.extend(flat(group)),
+            _ => all.push(key),
+        }
+    }
+    all
 }

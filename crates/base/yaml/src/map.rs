@@ -1,6 +1,6 @@
 //! Maps: requests for keys by name, and mistakes for keys that were not requested.
 
-use crate::key::Key;
+use crate::key::{Key, flat};
 use crate::names;
 use crate::node::{Node, Reported, Spanned};
 use crate::tree::{Kind, NodeId, Step};
@@ -39,7 +39,7 @@ impl<'d> Map<'d> {
     pub fn optional(&self, key: &'static str) -> Option<Node<'d>> {
         // A key that is read without its declaration would be in no document and in no schema.
         debug_assert!(
-            self.declared.is_empty() || self.declared.iter().any(|known| known.name == key),
+            self.declared.is_empty() || flat(self.declared).iter().any(|known| known.name == key),
             "the key `{key}` is not declared"
         );
         let mut asked = self.asked.borrow_mut();

@@ -1,9 +1,9 @@
 //! Maps with declared keys: values of the declared types and ranges, or the declared defaults.
 
 use crate::document::parse;
-use crate::key::{Absent, Key, Value};
+use crate::key::{Absent, Key, Value, flat};
 use crate::map::Map;
-use crate::node::{Node, Reported};
+use crate::node::{Node, Reported, Spanned};
 use crate::prefix::Prefix;
 use std::net::{IpAddr, Ipv4Addr, SocketAddr};
 use std::path::PathBuf;
@@ -38,11 +38,6 @@ macro_rules! from_node {
 
 from_node! {
     bool: Value::Switch => Node::bool;
-    u8: Value::Integer(min, max) => integer(min, max);
-    u16: Value::Integer(min, max) => integer(min, max);
-    u32: Value::Integer(min, max) => integer(min, max);
-    u64: Value::Integer(min, max) => integer(min, max);
-    usize: Value::Integer(min, max) => integer(min, max);
     Duration: Value::Time(min, max) => |node: Node<'_>| node.duration(min..=max);
     Bytes: Value::Size(min, max) => |node: Node<'_>| node.size(Bytes::new(min)..=Bytes::new(max));
     BitRate: Value::BitRate(layer, min, max) => |node: Node<'_>| node.bit_rate(layer, min..=max);
@@ -54,17 +49,48 @@ from_node! {
     Prefix: Value::Prefix => Node::prefix;
 }
 
-fn integer<T>(min: u64, max: u64) -> impl FnOnce(Node<'_>) -> Result<T, Reported>
+/// Implements [`FromNode`] for types of numbers.
+macro_rules! numbers {
+    ($($type:ty)*) => { $(
+        impl FromNode for $type {
+            fn from_node(node: Node<'_>, value: &Value) -> Result<Self, Reported> {
+                number(node, value)
+            }
+        }
+    )* };
+}
+
+numbers! { u8 u16 u32 u64 usize }
+
+/// A number; of a quantity the number of bytes, bit/s, nanoseconds, millionths or per cents.
+fn number<T>(node: Node<'_>, value: &Value) -> Result<T, Reported>
 where
     T: Copy + std::fmt::Display + PartialOrd + TryFrom<u64>,
 {
     // A declared bound beyond the type is a mistake of this program.
-    let bound = |bound| {
-        T::try_from(bound)
+    let fit = |number| {
+        T::try_from(number)
             .ok()
             .expect("the type has the declared range")
     };
-    move |node| node.integer(bound(min)..=bound(max))
+    let number = match *value {
+        Value::Integer(min, max) => return node.integer(fit(min)..=fit(max)),
+        Value::Size(min, max) => node.size(Bytes::new(min)..=Bytes::new(max))?.get(),
+        Value::BitRate(layer, min, max) => node.bit_rate(layer, min..=max)?.bps(),
+        Value::Ratio(min, max) => node.ratio(min..=max)?.ppm(),
+        Value::Percent(min, max) => node.percent(min..=max)?.into(),
+        Value::Time(min, max) => {
+            u64::try_from(node.duration(min..=max)?.as_nanos()).unwrap_or(u64::MAX)
+        }
+        ref other => unreachable!("{other:?} is no number"),
+    };
+    Ok(fit(number))
+}
+
+impl<T: FromNode> FromNode for Spanned<T> {
+    fn from_node(node: Node<'_>, value: &Value) -> Result<Self, Reported> {
+        T::from_node(node, value).map(|value| node.spanned(value))
+    }
 }
 
 impl FromNode for String {
@@ -133,6 +159,21 @@ impl Map<'_> {
     /// When the key is not declared, or not for values of this type.
     pub fn get<T: FromNode>(&self, name: &'static str) -> Result<T, Reported> {
         self.get_with(name, |_, value| Ok(value))
+    }
+
+    /// As [`get`](Self::get), with the value's place; a default has the map's.
+    ///
+    /// # Errors
+    /// As [`get`](Self::get).
+    ///
+    /// # Panics
+    /// When the key is not declared, or not for values of this type.
+    pub fn spanned<T: FromNode>(&self, name: &'static str) -> Result<Spanned<T>, Reported> {
+        let found: Spanned<T> = self.get(name)?;
+        Ok(match self.optional(name) {
+            Some(_) => found,
+            None => self.node().spanned(found.value),
+        })
     }
 
     /// As [`get`](Self::get), with a reader; it reads the default, too.
@@ -205,13 +246,22 @@ impl Map<'_> {
             .transpose()
     }
 
+    /// The declared values of a key.
+    ///
+    /// # Panics
+    /// When the key is not declared.
+    #[must_use]
+    pub fn value(&self, name: &str) -> &'static Value {
+        &self.declared(name).value
+    }
+
     /// The declaration of a key.
     ///
     /// # Panics
     /// When the key is not declared.
     pub(crate) fn declared(&self, name: &str) -> &'static Key {
-        self.declared
-            .iter()
+        flat(self.declared)
+            .into_iter()
             .find(|key| key.name == name)
             .unwrap_or_else(|| panic!("the key `{name}` is not declared"))
     }

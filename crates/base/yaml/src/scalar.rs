@@ -216,6 +216,22 @@ impl<'d> Node<'d> {
         self.quantity("ratio", Ratio::parse, &range, Ratio::to_string)
     }
 
+    /// A whole number of per cent in a range.
+    ///
+    /// # Errors
+    /// When it is anything else.
+    pub fn percent(self, range: RangeInclusive<u16>) -> Result<u16, Reported> {
+        let bound = |percent: &u16| Ratio::from_percent((*percent).into());
+        let ratio = self.ratio(bound(range.start())..=bound(range.end()))?;
+        let percent = ratio
+            .percent()
+            .and_then(|percent| u16::try_from(percent).ok());
+        percent.ok_or_else(|| {
+            let what = format!("{ratio} is not a whole number of per cent");
+            self.mistake(what, "write whole per cent")
+        })
+    }
+
     fn quantity<T: PartialOrd>(
         self,
         noun: &str,

@@ -1,13 +1,13 @@
 //! JSON Schemas of files, with which editors complete and check them.
 
 use crate::document::Document;
-use crate::key::{Absent, Key, Value};
+use crate::key::{Absent, Key, Value, flat};
 use crate::tree::{Kind, NodeId, Step, Tree};
 use serde_json::{Map, Value as Json, json};
 
 /// Sizes, rates and times: a number and a unit.
 const QUANTITY: &str = "^[0-9]+(\\.[0-9]+)? ?[A-Za-zµμ/]+$";
-const RATIO: &str = "^[0-9]+(\\.[0-9]+)? ?%$";
+const RATIO: &str = "^[0-9]+(\\.[0-9]+)? ?(%|ppm)$";
 
 /// The JSON Schema (draft 7) of a file with these keys. It knows types, ranges and names; rules
 /// between keys remain with `cipherbench check`.
@@ -20,6 +20,7 @@ pub fn schema(title: &str, keys: &[Key]) -> Json {
 }
 
 fn of_map(keys: &[Key]) -> Json {
+    let keys = flat(keys);
     let properties: Map<_, _> = keys
         .iter()
         .map(|key| (key.name.to_owned(), of_key(key)))
@@ -70,8 +71,8 @@ fn of_value(value: &Value) -> Json {
         Value::Switch => json!({ "enum": [true, false, "on", "off", "yes", "no"] }),
         Value::Integer(min, max) => json!({ "type": "integer", "minimum": min, "maximum": max }),
         Value::Time(..) | Value::Size(..) | Value::BitRate(..) => quantity(QUANTITY),
-        Value::Ratio(..) => quantity(RATIO),
-        Value::Name(names) => json!({ "enum": names() }),
+        Value::Ratio(..) | Value::Percent(..) => quantity(RATIO),
+        Value::Name(names) => names_of(&names()),
         Value::Identifier(most) => {
             let mut schema = text();
             schema["pattern"] = json!("^[a-z0-9-]+$");
@@ -89,17 +90,53 @@ fn of_value(value: &Value) -> Json {
         Value::SocketAddress => quantity("^.+:[0-9]+$"),
         Value::Or(word, other) => json!({ "anyOf": [{ "const": word }, of_value(other)] }),
         Value::List(item) => json!({ "type": "array", "items": of_value(item) }),
-        Value::OneOrMany(item) => {
+        Value::OneOrMany(item) | Value::Axis(item) => {
             let item = of_value(item);
             let list = json!({ "type": "array", "items": item, "minItems": 1 });
             json!({ "anyOf": [item, list] })
         }
-        Value::Map(keys) => of_map(keys),
+        Value::Map(keys) | Value::Group(keys) => of_map(keys),
+        Value::Kinds(kinds) => of_kinds(&kinds()),
         Value::Entries(entry) => {
             json!({ "type": "object", "additionalProperties": of_value(entry) })
         }
         Value::Any(forms) => json!({ "anyOf": forms.iter().map(of_value).collect::<Vec<_>>() }),
     }
+}
+
+/// Names; those that an editor reads as numbers are accepted as such too.
+fn names_of(names: &[&str]) -> Json {
+    let number = |name: &&str| match name.parse::<u64>() {
+        Ok(whole) => Some(json!(whole)),
+        Err(_) => name.parse::<f64>().ok().map(Json::from),
+    };
+    let numbers = names.iter().filter_map(number);
+    let texts = names.iter().map(|name| json!(name));
+    let all: Vec<_> = texts.chain(numbers).collect();
+    json!({ "enum": all })
+}
+
+/// A name alone has no settings, so only of a kind without required keys.
+fn of_kinds(kinds: &[(&str, &[Key])]) -> Json {
+    let is_required = |key: &&Key| matches!(key.absent, Absent::Required);
+    let alone = kinds
+        .iter()
+        .filter(|(_, keys)| !flat(keys).iter().any(is_required));
+    let alone: Vec<_> = alone.map(|(name, _)| *name).collect();
+    let settings: Map<_, _> = kinds
+        .iter()
+        .map(|(name, keys)| ((*name).to_owned(), of_map(keys)))
+        .collect();
+    json!({ "anyOf": [
+        { "enum": alone },
+        {
+            "type": "object",
+            "additionalProperties": false,
+            "properties": settings,
+            "minProperties": 1,
+            "maxProperties": 1,
+        },
+    ] })
 }
 
 /// `[text](target)` becomes `text`: targets are relative to the documents.

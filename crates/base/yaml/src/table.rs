@@ -1,6 +1,6 @@
 //! Tables of keys in documents.
 
-use crate::key::{Absent, Key, Value};
+use crate::key::{Absent, Key, Value, flat};
 use units::{BitRate, Bytes};
 
 /// Begins a line that is followed by a table of keys: `<!-- keys: tunnel, keys.handshake -->` for
@@ -47,20 +47,49 @@ pub fn with_tables(document: &str, keys: &'static [Key]) -> String {
     written.join("\n")
 }
 
-/// The keys of the map at a path.
-fn at(keys: &'static [Key], path: &str) -> Option<&'static [Key]> {
-    if path == "." {
-        return Some(keys);
+/// The keys of the map at a path: names of keys, of kinds and of groups, and numbers of forms.
+fn at(mut keys: &'static [Key], path: &str) -> Option<&'static [Key]> {
+    let mut steps = path.split('.').filter(|step| !step.is_empty());
+    while let Some(step) = steps.next() {
+        // Groups have a name here, and the keys in them, too.
+        let mut all = keys.iter().chain(flat(keys));
+        keys = below(&all.find(|key| key.name == step)?.value, &mut steps)?;
     }
-    path.split('.').try_fold(keys, |keys, step| {
-        let key = keys.iter().find(|key| key.name == step)?;
-        key.value.keys()
-    })
+    Some(keys)
+}
+
+/// The keys of a value, after the steps that choose among several maps.
+fn below<'p>(
+    value: &'static Value,
+    steps: &mut impl Iterator<Item = &'p str>,
+) -> Option<&'static [Key]> {
+    match value {
+        Value::Kinds(kinds) => {
+            let name = steps.next()?;
+            let (_, keys) = kinds().into_iter().find(|(known, _)| *known == name)?;
+            Some(keys)
+        }
+        Value::Any(forms) => {
+            let number: usize = steps.next()?.parse().ok()?;
+            below(forms.get(number.checked_sub(1)?)?, steps)
+        }
+        Value::Group(keys) => Some(keys),
+        Value::List(item)
+        | Value::OneOrMany(item)
+        | Value::Axis(item)
+        | Value::Or(_, item)
+        | Value::Entries(item) => below(item, steps),
+        other => other.keys(),
+    }
 }
 
 /// Writes a row for each key, and below it those of its map.
 fn write(keys: &[Key], prefix: &str, columns: &[&str], rows: &mut Vec<String>) {
-    for key in keys {
+    // Keys of a group have a separate table.
+    let shown = keys
+        .iter()
+        .filter(|key| !matches!(key.value, Value::Group(_)));
+    for key in shown {
         let mut row = format!("| `{prefix}{}` |", key.name);
         for column in columns {
             let cell = match *column {
@@ -89,7 +118,9 @@ impl Key {
             Absent::Required if emphasized => "*required*".to_owned(),
             Absent::Required => "required".to_owned(),
             Absent::Depends(words) => words.to_owned(),
-            Absent::Default(text) if self.value.is_word(text) => format!("`{text}`"),
+            Absent::Default(text) if self.value.is_word(text) || text.starts_with('[') => {
+                format!("`{text}`")
+            }
             Absent::Default(text) => text.to_owned(),
         }
     }
@@ -100,7 +131,7 @@ impl Value {
     fn is_word(&self, text: &str) -> bool {
         match self {
             Self::Or(word, other) => *word == text || other.is_word(text),
-            Self::List(item) | Self::OneOrMany(item) => item.is_word(text),
+            Self::List(item) | Self::OneOrMany(item) | Self::Axis(item) => item.is_word(text),
             Self::Any(forms) => forms.iter().any(|form| form.is_word(text)),
             Self::Name(names) => names().contains(&text),
             Self::Identifier(_) | Self::Text | Self::Path | Self::Prefix => true,
@@ -129,7 +160,7 @@ impl Value {
             Self::Time(..) => "time",
             Self::Size(..) => "size",
             Self::BitRate(..) => "bit rate",
-            Self::Ratio(..) => "ratio",
+            Self::Ratio(..) | Self::Percent(..) => "ratio",
             Self::Name(_) | Self::Identifier(_) => "name",
             Self::Text | Self::Notation(_) => "text",
             Self::Path => "path",
@@ -140,7 +171,9 @@ impl Value {
             Self::Or(word, other) => return format!("{} or `{word}`", other.kind()),
             Self::List(_) => "list",
             Self::OneOrMany(item) => return format!("{} or list", item.kind()),
-            Self::Map(_) | Self::Entries(_) => "map",
+            Self::Axis(item) => return format!("{}, axis", item.kind()),
+            Self::Map(_) | Self::Group(_) | Self::Entries(_) => "map",
+            Self::Kinds(_) => "name or map",
             Self::Any(forms) => {
                 let kinds: Vec<_> = forms.iter().map(Self::kind).collect();
                 return kinds.join(" or ");
@@ -163,12 +196,15 @@ impl Value {
                 between(print(min), print(max))
             }
             Self::Ratio(min, max) => between(min.to_string(), max.to_string()),
+            Self::Percent(min, max) => format!("{min} %{to}{max} %, whole"),
             Self::Name(names) => {
                 let names: Vec<_> = names().iter().map(|name| format!("`{name}`")).collect();
                 names.join(", ")
             }
             Self::Identifier(most) => format!("1 to {most} of `a-z`, `0-9`, `-`"),
-            Self::Or(_, other) | Self::List(other) | Self::OneOrMany(other) => other.bounds(to),
+            Self::Or(_, other) | Self::List(other) | Self::OneOrMany(other) | Self::Axis(other) => {
+                other.bounds(to)
+            }
             _ => String::new(),
         }
     }

@@ -3,94 +3,106 @@
 //! Checks between axes only report: a file with anything reported gives no campaign.
 
 use plan::is_congestion;
+use std::cell::Cell;
 use std::time::Duration;
-use units::{Bytes, Layer};
-use yaml::{Map, Node, Place, Reported, Spanned};
+use units::Bytes;
+use yaml::{FromNode, Map, Node, Place, Reported, Spanned, Value};
 
-/// The values of an axis that could be read, so that one mistake does not hide the next.
+/// The axes of a map, while they are read: values that cannot be read are left out, so that one
+/// mistake does not hide the next.
 #[derive(Debug)]
-pub(crate) struct AxisValues<T> {
-    values: Vec<Spanned<T>>,
-    outcome: Result<(), Reported>,
-}
-
-impl<T> AxisValues<T> {
-    /// The values that could be read, all different.
-    pub(crate) fn iter(&self) -> std::slice::Iter<'_, Spanned<T>> {
-        self.values.iter()
-    }
-
-    /// The values that could be read.
-    pub(crate) fn values(&self) -> &[Spanned<T>] {
-        &self.values
-    }
-
-    /// # Errors
-    /// When a value could not be read.
-    pub(crate) const fn outcome(&self) -> Result<(), Reported> {
-        self.outcome
-    }
-
-    /// Whether all of its values could be read.
-    pub(crate) const fn is_whole(&self) -> bool {
-        self.outcome.is_ok()
-    }
-
-    /// The values, or the error of something else that they depend on.
-    #[must_use]
-    pub(crate) fn and<U>(self, other: Result<U, Reported>) -> Self {
-        let outcome = self.outcome.and(other.map(drop));
-        Self { outcome, ..self }
-    }
-
-    /// All values, at least one.
-    ///
-    /// # Errors
-    /// When one of them could not be read.
-    pub(crate) fn all(self) -> Result<Vec<Spanned<T>>, Reported> {
-        self.outcome.map(|()| self.values)
-    }
+pub(crate) struct Axes<'m, 'd> {
+    map: &'m Map<'d>,
+    outcome: Cell<Result<(), Reported>>,
 }
 
 /// A longer list is generated, and its campaign has too many cells.
 const VALUES_MAX: usize = 200;
 
-/// Reads an axis, or takes the default, with the place of the map.
-pub(crate) fn axis<'d, T: Clone + PartialEq>(
-    map: &Map<'d>,
-    key: &'static str,
-    default: T,
-    read: impl FnMut(Node<'d>) -> Result<T, Reported>,
-) -> AxisValues<T> {
-    match map.optional(key) {
-        Some(node) => read_values(node, read),
-        None => AxisValues {
-            values: vec![map.node().spanned(default)],
-            outcome: Ok(()),
-        },
+impl<'m, 'd> Axes<'m, 'd> {
+    pub(crate) const fn of(map: &'m Map<'d>) -> Self {
+        Self {
+            map,
+            outcome: Cell::new(Ok(())),
+        }
     }
-}
 
-/// Reads an axis that must be there.
-pub(crate) fn required_axis<'d, T: Clone + PartialEq>(
-    map: &Map<'d>,
-    key: &'static str,
-    read: impl FnMut(Node<'d>) -> Result<T, Reported>,
-) -> AxisValues<T> {
-    match map.required(key) {
-        Ok(node) => read_values(node, read),
-        Err(reported) => AxisValues {
-            values: Vec::new(),
-            outcome: Err(reported),
-        },
+    /// The values of an axis, of the declared type.
+    pub(crate) fn get<T: FromNode + Clone + PartialEq>(
+        &self,
+        key: &'static str,
+    ) -> Vec<Spanned<T>> {
+        self.checked(key, |_, value: T| Ok(value))
+    }
+
+    /// The same, with a check of each.
+    pub(crate) fn checked<T: FromNode, U: Clone + PartialEq>(
+        &self,
+        key: &'static str,
+        mut check: impl for<'n> FnMut(Node<'n>, T) -> Result<U, Reported>,
+    ) -> Vec<Spanned<U>> {
+        let Value::Axis(item) = self.map.value(key) else {
+            unreachable!("`{key}` is declared as an axis")
+        };
+        self.read(key, |node| check(node, T::from_node(node, item)?))
+    }
+
+    /// The values of an axis, by this reader, or its default with the place of the map.
+    pub(crate) fn read<T: Clone + PartialEq>(
+        &self,
+        key: &'static str,
+        read: impl for<'n> FnMut(Node<'n>) -> Result<T, Reported>,
+    ) -> Vec<Spanned<T>> {
+        let found = self.map.read(key, |node| Ok(read_values(node, read)));
+        let (mut values, outcome) = found.unwrap_or_else(|missing| (Vec::new(), Err(missing)));
+        if self.map.optional(key).is_none() {
+            for value in &mut values {
+                value.place = self.map.node().place();
+            }
+        }
+        self.and(outcome);
+        values
+    }
+
+    /// The same, with a default that depends on other keys.
+    pub(crate) fn or<T: Clone + PartialEq>(
+        &self,
+        key: &'static str,
+        usual: T,
+        read: impl for<'n> FnMut(Node<'n>) -> Result<T, Reported>,
+    ) -> Vec<Spanned<T>> {
+        match self.map.optional(key) {
+            Some(_) => self.read(key, read),
+            None => vec![self.map.node().spanned(usual)],
+        }
+    }
+
+    /// A single value, of the declared type; any if it cannot be read, and then
+    /// [`done`](Self::done) fails.
+    pub(crate) fn one<T: FromNode + Default>(&self, key: &'static str) -> T {
+        self.map.get(key).unwrap_or_else(|reported| {
+            self.and(Err::<(), _>(reported));
+            T::default()
+        })
+    }
+
+    /// Fails if something else fails that the axes depend on.
+    pub(crate) fn and<T>(&self, other: Result<T, Reported>) {
+        self.outcome.set(self.outcome.get().and(other.map(drop)));
+    }
+
+    /// # Errors
+    /// When a value could not be read: otherwise each axis has at least one.
+    pub(crate) fn done(&self) -> Result<(), Reported> {
+        self.outcome.get()
     }
 }
 
 /// Reads one value or a list of them; a value given twice would make the same cells twice.
-fn read_values<'d, T: Clone + PartialEq>(
-    node: Node<'d>,
-    mut read: impl FnMut(Node<'d>) -> Result<T, Reported>,
-) -> AxisValues<T> {
+fn read_values<T: Clone + PartialEq>(
+    node: Node<'_>,
+    mut read: impl for<'n> FnMut(Node<'n>) -> Result<T, Reported>,
+) -> (Vec<Spanned<T>>, Result<(), Reported>) {
     let mut values: Vec<Spanned<T>> = Vec::new();
     let mut too_many = None;
     let outcome = node.one_or_many(|item| {
@@ -107,10 +119,7 @@ fn read_values<'d, T: Clone + PartialEq>(
         values.push(item.spanned(value));
         Ok(())
     });
-    AxisValues {
-        values,
-        outcome: outcome.map(drop),
-    }
+    (values, outcome.map(drop))
 }
 
 /// Most cores of a station.
@@ -160,19 +169,8 @@ pub(crate) fn congestion(node: Node<'_>) -> Result<String, Reported> {
     Err(node.mistake(what, help))
 }
 
-/// Measured time.
-pub(crate) fn duration(node: Node<'_>) -> Result<Duration, Reported> {
-    let duration = node.duration(Duration::from_secs(1)..=RUN_MAX)?;
-    in_steps(node, duration)
-}
-
-/// Time at the start that is not counted.
-pub(crate) fn warmup(node: Node<'_>) -> Result<Duration, Reported> {
-    let warmup = node.duration(Duration::ZERO..=Duration::from_secs(60))?;
-    in_steps(node, warmup)
-}
-
-fn in_steps(node: Node<'_>, time: Duration) -> Result<Duration, Reported> {
+/// A time in steps of iperf3.
+pub(crate) fn in_steps(node: Node<'_>, time: Duration) -> Result<Duration, Reported> {
     if time.as_nanos().is_multiple_of(STEP.as_nanos()) {
         return Ok(time);
     }
@@ -186,7 +184,7 @@ fn in_steps(node: Node<'_>, time: Duration) -> Result<Duration, Reported> {
 /// iperf3 runs whole seconds only: it silently drops the fraction of `-t`.
 pub(crate) fn check_run(
     node: Node<'_>,
-    durations: &AxisValues<Duration>,
+    durations: &[Spanned<Duration>],
     warmup: &Spanned<Duration>,
 ) {
     let print = units::time::print;
@@ -229,8 +227,8 @@ pub(crate) const STREAMS_MAX: u16 = 128;
 /// Each core runs one process, which needs at least one stream.
 pub(crate) fn check_streams(
     node: Node<'_>,
-    streams: &AxisValues<Option<u16>>,
-    cores: &AxisValues<u16>,
+    streams: &[Spanned<Option<u16>>],
+    cores: &[Spanned<u16>],
 ) {
     // Axes multiply: the fewest streams meet the most cores in some cell.
     let most = cores.iter().map(|cores| cores.value).max().unwrap_or(1);
@@ -254,11 +252,10 @@ pub(crate) fn check_streams(
 /// Refuses given values that `tune` searches: they would not be used.
 pub(crate) fn check_searched<T>(
     node: Node<'_>,
-    tune: &Result<Spanned<bool>, Reported>,
+    tune: bool,
     key: &str,
-    values: &AxisValues<Option<T>>,
+    values: &[Spanned<Option<T>>],
 ) {
-    let tune = tune.as_ref().is_ok_and(|tune| tune.value);
     if let Some(given) = values
         .iter()
         .find(|spanned| tune && spanned.value.is_some())
@@ -272,20 +269,13 @@ pub(crate) fn check_searched<T>(
     }
 }
 
-/// A UDP payload, up to the limit of an IPv4 packet; iperf3 needs 16 bytes for its counters.
-pub(crate) fn datagram(node: Node<'_>) -> Result<u32, Reported> {
-    // In range, so it fits.
-    node.size(Bytes::new(16)..=Bytes::new(65_507))
-        .map(|size| size.get() as u32)
-}
-
 /// Payloads must fit every MTU of the trial, behind `headers` bytes.
 pub(crate) fn check_payload(
     node: Node<'_>,
     noun: &str,
     headers: usize,
     payloads: impl Iterator<Item = (u64, Place)>,
-    mtus: &AxisValues<u16>,
+    mtus: &[Spanned<u16>],
 ) {
     // Axes multiply: each payload meets the smallest MTU in some cell. Without a readable MTU its
     // mistake is enough.
@@ -298,16 +288,4 @@ pub(crate) fn check_payload(
         let help = format!("with {headers} B of headers the largest is {room} B");
         node.mistake_at(&place, what, help);
     }
-}
-
-/// A socket buffer; iperf3 takes no larger one (`-w`), and Linux makes none smaller.
-pub(crate) fn window(node: Node<'_>) -> Result<u64, Reported> {
-    node.size(Bytes::new(4 << 10)..=Bytes::new(512 << 20))
-        .map(Bytes::get)
-}
-
-/// An offered payload rate.
-pub(crate) fn rate(node: Node<'_>) -> Result<u64, Reported> {
-    node.bit_rate(Layer::Payload, 1_000..=1_000_000_000_000)
-        .map(|rate| rate.bps())
 }

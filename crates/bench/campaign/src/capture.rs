@@ -2,32 +2,55 @@
 
 use plan::{Capture, CapturePoint, Keep};
 use units::Bytes;
-use yaml::{Map, Node, Reported, Spanned};
+use yaml::Absent::{Default, Depends, Required};
+use yaml::{Key, Map, Node, Reported, Spanned, Value};
 
+/// A point, a list of points, or a map.
+pub(crate) const VALUE: Value = Value::Any(&[POINTS, Value::Map(KEYS)]);
+const POINTS: Value = Value::OneOrMany(&Value::Name(Value::variants::<CapturePoint>));
+const WHOLE: Bytes = Bytes::new(Capture::SNAP_BYTES_MAX as u64);
 /// Bytes of each frame that are kept by default: the headers, also of a tunnel, and some payload.
 const SNAP_DEFAULT: Bytes = Bytes::new(256);
-/// Ethernet, IPv6 and a transport header.
-const SNAP_MIN: Bytes = Bytes::new(78);
-/// All captures of a trial are in memory until its end.
-const SIZE: std::ops::RangeInclusive<Bytes> = Bytes::new(64 << 10)..=Bytes::new(256 << 20);
-const SIZE_DEFAULT: Bytes = Bytes::new(4 << 20);
 const ONE_IN_DEFAULT: u32 = 100;
+const KEEP: [(&str, Option<bool>); 3] = [
+    ("first", None),
+    ("ring", Some(false)),
+    ("sampled", Some(true)),
+];
+
+#[rustfmt::skip]
+const KEYS: &[Key] = &[
+    Key::new("at", POINTS, Required,
+        "The link between the gateways; the links of the stations, a file for each")
+        .words("place or list"),
+    Key::new("keep", Value::Name(|| Value::names(&KEEP)), Default("first"),
+        "The first frames that fit; the last ones; or one in `one_in` at random over the whole \
+         trial, thinned evenly if they do not fit"),
+    Key::new("one_in", Value::Integer(2, 1_000_000), Depends("100"), "One frame in this many")
+        .range("2 to 1000000, with `keep: sampled`"),
+    // All captures of a trial are in memory until its end.
+    Key::new("size", Value::Size(64 << 10, 256 << 20), Default("4 MiB"),
+        "Most frames kept, as bytes in a file; it is memory until the trial ends"),
+    // At least Ethernet, IPv6 and a transport header.
+    Key::new("snap", Value::Or("whole", &Value::Size(78, Capture::SNAP_BYTES_MAX as u64)),
+        Depends("256 B, with `secrets` `whole`"), "Most bytes kept of a frame"),
+    Key::new("secrets", Value::Switch, Default("off"),
+        "Write the keys of our tunnels next to the capture, see below"),
+    Key::new("evidence", Value::Switch, Default("off"),
+        "A trial whose capture is missing or lacks frames is invalid (`captured`). Otherwise that \
+         is a warning, and changes no figure"),
+];
 
 /// Reads a point, a list of points, or a map.
 pub(crate) fn read(node: Node<'_>) -> Result<Option<Spanned<Capture>>, Reported> {
-    if node.is_map() {
-        let capture = node.map(read_map)?;
-        return Ok(Some(node.spanned(capture)));
-    }
-    let capture = Capture {
-        at: points(node)?,
-        keep: Keep::First,
-        bytes_max: SIZE_DEFAULT.get(),
-        snap_bytes: SNAP_DEFAULT.get() as u32,
-        secrets: false,
-        evidence: false,
+    let capture = if node.is_map() {
+        node.keys(KEYS, |map| read_map(map, map.read("at", points)))
+    } else {
+        let at = points(node)?;
+        // The other keys have their defaults.
+        Ok(yaml::defaults(KEYS, |map| read_map(map, Ok(at))))
     };
-    Ok(Some(node.spanned(capture)))
+    Ok(Some(node.spanned(capture?)))
 }
 
 fn points(node: Node<'_>) -> Result<Vec<CapturePoint>, Reported> {
@@ -43,28 +66,11 @@ fn points(node: Node<'_>) -> Result<Vec<CapturePoint>, Reported> {
     })
 }
 
-fn read_map(map: &Map<'_>) -> Result<Capture, Reported> {
-    let at = map.required("at").and_then(points);
-    let sampled = map.with_default("keep", None, |node| {
-        let kinds = [
-            ("first", None),
-            ("ring", Some(false)),
-            ("sampled", Some(true)),
-        ];
-        node.one_of("keep", &kinds)
-    });
-    let one_in = map.with_default("one_in", None, |node| {
-        let one_in = node.integer(2..=1_000_000)?;
-        Ok(Some(node.spanned(one_in)))
-    });
-    let size = map.with_default("size", SIZE_DEFAULT, |node| node.size(SIZE));
-    let whole = Bytes::new(Capture::SNAP_BYTES_MAX.into());
-    let snap = map.with_default("snap", None, |node| {
-        let bytes = node.word_or("whole", |node| node.size(SNAP_MIN..=whole))?;
-        Ok(Some(bytes.unwrap_or(whole)))
-    });
-    let secrets = map.with_default("secrets", false, Node::bool);
-    let evidence = map.with_default("evidence", false, Node::bool);
+fn read_map(map: &Map<'_>, at: Result<Vec<CapturePoint>, Reported>) -> Result<Capture, Reported> {
+    let sampled = map.read("keep", |node| node.one_of("keep", &KEEP));
+    let one_in = map.find::<Spanned<u32>>("one_in");
+    let (size, snap) = (map.get("size"), map.find::<Option<Bytes>>("snap"));
+    let (secrets, evidence) = (map.get("secrets"), map.get("evidence"));
     let secrets = secrets?;
     // Refused, not ignored, with another `keep`: all frames would be expected to be sampled.
     let keep = match (sampled?, one_in?) {
@@ -81,12 +87,16 @@ fn read_map(map: &Map<'_>) -> Result<Capture, Reported> {
         (None, None) => Keep::First,
     };
     // A cut packet cannot be decrypted.
-    let snap_default = if secrets { whole } else { SNAP_DEFAULT };
+    let snap_default = if secrets { WHOLE } else { SNAP_DEFAULT };
+    let snap = match snap? {
+        Some(given) => given.unwrap_or(WHOLE),
+        None => snap_default,
+    };
     Ok(Capture {
         at: at?,
         keep,
-        bytes_max: size?.get(),
-        snap_bytes: snap?.unwrap_or(snap_default).get() as u32,
+        bytes_max: size?,
+        snap_bytes: snap.get() as u32,
         secrets,
         evidence: evidence?,
     })

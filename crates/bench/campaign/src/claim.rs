@@ -7,10 +7,12 @@ mod selector;
 use crate::dut::Listed;
 use crate::expand::Draft;
 use crate::frames::rate::{self, Rate};
+use crate::keys::SHARE;
 use plan::{Bound, Claim, ClaimUnit, Coordinate, Measurement, Percentile, Procedure};
 use std::time::Duration;
 use units::{BitRate, FrameRate, Layer, Ratio};
-use yaml::{Map, Node, Reported, Spanned};
+use yaml::Absent::{Depends, Required};
+use yaml::{FromNode, Key, Map, Node, Reported, Spanned, Value};
 
 /// Tables with more cannot be read.
 const CLAIMS_MAX: usize = 100;
@@ -42,6 +44,33 @@ const TRIALS: [(&str, Measure); 7] = [
 /// The trials among them that measure distributions of times.
 const HAVE_PERCENTILES: [&str; 2] = ["ping", "latency"];
 
+#[rustfmt::skip]
+pub(crate) const KEYS: &[Key] = &[
+    Key::new("dut", Value::Text, Required,
+        "The DUT that the claim is about. The name of an entry with lists as settings selects all \
+         of its DUTs").words("name").range("name of a DUT"),
+    Key::new("trial", Value::Name(|| Value::names(&TRIALS)), Required,
+        "Kind of trial that measures it"),
+    Key::new("at_least", FIGURE, Depends(""),
+        "Lowest figure that meets the claim. A claim has this or `at_most`")
+        .words("figure").range("see below").excludes(&["at_most"]),
+    Key::new("at_most", FIGURE, Depends(""), "Highest figure that meets the claim")
+        .words("figure").range("see below"),
+    Key::new("source", Value::Text, Required, "The publication").range(ONE_LINE),
+    Key::new("conditions", Value::Text, Depends("not stated"), "Conditions of the claim")
+        .range(ONE_LINE),
+    Key::new("goal", Value::Text, Depends("the first"), "The goal; its lower bound is compared")
+        .words("name").range("of `throughput`"),
+    Key::new("percentile", Value::Name(|| Value::names(&PERCENTILES)), Depends("`p50`"),
+        "Percentile that is compared").range("`p50`, `p99`; of `ping` and `latency`"),
+    Key::new("load", SHARE, Depends("all"), "Share of the throughput to which the claim applies")
+        .range("a load of the trial; of `latency`"),
+    selector::KEYS,
+];
+const ONE_LINE: &str = "one line, 200 characters";
+/// A number with a unit, which depends on the trial.
+const FIGURE: Value = Value::Notation("^[0-9]+(\\.[0-9]+)? ?[A-Za-zµμ0-9/ ]+$");
+
 /// A claim as read: its DUT, trial and axes are checked once the cells are known.
 #[derive(Debug)]
 pub(crate) struct ClaimConfig {
@@ -59,7 +88,7 @@ pub(crate) struct ClaimConfig {
 
 /// Reads the list of claims.
 pub(crate) fn read_all(node: Node<'_>) -> Result<Vec<ClaimConfig>, Reported> {
-    let claims = node.list(|item| item.map(ClaimConfig::read))?;
+    let claims = node.list(|item| item.keys(KEYS, ClaimConfig::read))?;
     match claims.len() {
         0..=CLAIMS_MAX => Ok(claims),
         count => {
@@ -348,7 +377,7 @@ fn figure(node: Node<'_>, (trial, measure): (&str, Measure)) -> Result<(u64, Cla
 }
 
 fn load(node: Node<'_>) -> Result<Spanned<u8>, Reported> {
-    let ratio = node.ratio(Ratio::from_ppm(0)..=Ratio::from_ppm(1_000_000))?;
+    let ratio = Ratio::from_node(node, &SHARE)?;
     if ratio.ppm().is_multiple_of(10_000) {
         // At most 100.
         Ok(node.spanned((ratio.ppm() / 10_000) as u8))

@@ -1,19 +1,79 @@
 //! Trials of crypto devices as configured: `kat`, `speed` and `fatigue`.
 //!
 //! To add one: a variant of [`DeviceTrial`] and of [`plan::DeviceTest`], its time in
-//! [`plan::estimate`], its words in `text`, and its table in `docs/campaign.md`.
+//! [`plan::estimate`], its words in `text`, and its keys here.
 
 mod operations;
 mod points;
 
-use crate::axis::{AxisValues, RUN_MAX, axis};
+use crate::axis::{Axes, RUN_MAX};
 use crate::dut;
+use crate::keys::{millis, seconds};
 use catalog::{Algorithm, Operation};
 use operations::{block_bytes, read_algorithms, read_operations};
 use plan::{self, Adapter, DeviceKind, DeviceTest, Workers, nanos};
 use std::time::Duration;
-use units::Bytes;
-use yaml::{Map, Node, Reported, Spanned};
+use yaml::Absent::{Default, Depends, Required};
+use yaml::{Key, Map, Node, Reported, Spanned, Value};
+
+#[rustfmt::skip]
+const OF_ALL: Key = Key::group("(devices)", &[
+    Key::new("devices", Value::OneOrMany(&Value::Text), Depends("all"),
+        "The devices that this trial measures").words("name or list").range("names of devices"),
+]);
+
+#[rustfmt::skip]
+const KAT: &[Key] = &[
+    OF_ALL,
+    Key::new("algorithms", NAMES, Depends("all"), "Algorithms to test")
+        .words("list").range("algorithms, classes"),
+];
+/// Algorithms, operations and classes of them have hundreds of names.
+const NAMES: Value = Value::OneOrMany(&Value::Text);
+
+#[rustfmt::skip]
+const SPEED: &[Key] = &[
+    OF_ALL,
+    Key::new("operation", NAMES, Required, "Operations to measure; each is a cell")
+        .words("name or list").range("operations, classes"),
+    // The default sizes of `openssl speed`, except the largest.
+    Key::new("size", Value::Axis(&Value::Size(1, 1 << 20)),
+        Default("[16 B, 64 B, 256 B, 1024 B, 8192 B]"),
+        "Input of one operation. Not for signatures, RSA and key encapsulation")
+        .range("1 B to 1 MiB; whole blocks in ECB and CBC"),
+    Key::new("concurrency", Value::Axis(&CONCURRENCY), Default("1"),
+        "Workers in parallel, shared equally by all devices of `count`"),
+    Key::new("workers", Value::Axis(&Value::Name(Value::variants::<Workers>)), Default("threads"),
+        "Kind of workers")
+        .range("`threads`, `processes`; not processes of a `model`, each of which would have its \
+         own model"),
+    Key::new("depth", Value::Axis(&Value::Integer(1, 1024)), Default("1"),
+        "Operations that each worker keeps in flight in the device. A device without a queue has \
+         no figure for more than 1"),
+    Key::new("duration", Value::Axis(&Value::Time(millis(20), RUN_MAX)), Default("1 s"),
+        "Measured time"),
+];
+
+#[rustfmt::skip]
+const FATIGUE: &[Key] = &[
+    OF_ALL,
+    Key::new("operations", NAMES, Depends("all"),
+        "Operations to perform; operations that a device does not have are left out")
+        .words("list").range("operations, classes"),
+    Key::new("threads", Value::Axis(&CONCURRENCY), Default("8"), "Threads on each device"),
+    Key::new("loops", Value::Integer(1, 1_000_000_000_000), Depends("none"),
+        "Rounds of each thread through the operations").range("from 1"),
+    // A device may be run for weeks.
+    Key::new("duration", Value::Time(seconds(1), seconds(30 * 24 * 3600)),
+        Depends("1 min without `loops`"),
+        "Time under load. With `loops`, the first limit reached ends the trial")
+        .range("1 s to 30 days"),
+    Key::new("invalid_every", Value::Integer(0, 1_000_000), Default("16"),
+        "One input in this number is invalid; 0: none"),
+    Key::new("restart", Value::Switch, Default("on"),
+        "Whether a device is opened again after it failed or its process died"),
+];
+const CONCURRENCY: Value = Value::Integer(1, CONCURRENCY_MAX as u64);
 
 /// A trial of crypto devices.
 #[derive(Debug)]
@@ -51,26 +111,21 @@ pub(crate) struct Fatigue {
 /// Reads the keys of a trial.
 pub(crate) type Reader = fn(&Map<'_>) -> Result<DeviceTrial, Reported>;
 
-/// The trials, by name.
-pub(crate) const TRIALS: [(&str, Reader); 3] = [
-    ("kat", kat),
-    ("speed", |map| speed(map).map(DeviceTrial::Speed)),
-    ("fatigue", |map| fatigue(map).map(DeviceTrial::Fatigue)),
+/// The trials, by name, with their keys.
+pub(crate) const TRIALS: [(&str, Reader, &[Key]); 3] = [
+    ("kat", kat, KAT),
+    ("speed", |map| speed(map).map(DeviceTrial::Speed), SPEED),
+    (
+        "fatigue",
+        |map| fatigue(map).map(DeviceTrial::Fatigue),
+        FATIGUE,
+    ),
 ];
 
 /// Most threads or processes in parallel, as in the report of the crypto card.
 pub(crate) const CONCURRENCY_MAX: u32 = 1000;
-const DEPTH_MAX: u32 = 1024;
-const SIZE_MAX: u64 = 1 << 20;
-/// The default sizes of `openssl speed`, except the largest.
-const SIZES_DEFAULT: [u32; 5] = [16, 64, 256, 1024, 8192];
-const DURATION_DEFAULT: Duration = Duration::from_secs(1);
-const DURATION_MIN: Duration = Duration::from_millis(20);
-const THREADS_DEFAULT: u32 = 8;
+/// Time of a fatigue trial that has no end.
 const FATIGUE_DEFAULT: Duration = Duration::from_secs(60);
-const LOOPS_MAX: u64 = 1_000_000_000_000;
-/// By default one input in this many is invalid.
-const INVALID_EVERY_DEFAULT: u32 = 16;
 /// Equal parts of a measurement that are counted apart: enough to see that it was steady.
 const SLICES: u32 = 10;
 
@@ -88,54 +143,30 @@ fn kat(map: &Map<'_>) -> Result<DeviceTrial, Reported> {
 
 fn speed(map: &Map<'_>) -> Result<Speed, Reported> {
     let operations = map.required("operation").and_then(read_operations);
-    // The default is five sizes, which an axis's single default cannot be: it is put in below.
-    let sizes_given = map.optional("size");
-    let size: AxisValues<u32> = axis(map, "size", SIZES_DEFAULT[0], size);
-    let concurrency = axis(map, "concurrency", 1, |node| {
-        node.integer(1..=CONCURRENCY_MAX)
-    });
-    let workers = axis(map, "workers", Workers::Threads, |node| {
-        node.choice("worker kind")
-    });
-    let depth = axis(map, "depth", 1, |node| node.integer(1..=DEPTH_MAX));
-    let duration = axis(map, "duration", DURATION_DEFAULT, |node| {
-        node.duration(DURATION_MIN..=RUN_MAX)
-    });
-    if let Ok(operations) = &operations {
-        check_sizes(map.node(), operations, &size);
-        // Without a given size there is nothing to refuse: the default applies to operations that
-        // take one.
-        let sized = operations.iter().any(|operation| operation.takes_size());
-        if let (false, Some(given)) = (sized, sizes_given) {
-            let what = "none of these operations has a size to choose";
-            given.mistake(what, "remove `size`");
-        }
-    }
-    let size = match sizes_given {
-        Some(_) => size.all()?,
-        None => SIZES_DEFAULT
-            .into_iter()
-            .map(|bytes| map.node().spanned(bytes))
-            .collect(),
-    };
-    Ok(Speed {
+    let axes = Axes::of(map);
+    let read = Speed {
+        size: axes.get("size"),
+        concurrency: axes.get("concurrency"),
+        workers: axes.read("workers", |node| node.choice("worker kind")),
+        depth: axes.get("depth"),
+        duration: axes.get("duration"),
         operations: operations?,
-        size,
-        concurrency: concurrency.all()?,
-        workers: workers.all()?,
-        depth: depth.all()?,
-        duration: duration.all()?,
-    })
-}
-
-fn size(node: Node<'_>) -> Result<u32, Reported> {
-    // In range, so it fits.
-    node.size(Bytes::new(1)..=Bytes::new(SIZE_MAX))
-        .map(|size| size.get() as u32)
+    };
+    check_sizes(map.node(), &read.operations, &read.size);
+    // The default applies to operations that take a size.
+    let sized = read
+        .operations
+        .iter()
+        .any(|operation| operation.takes_size());
+    if let (false, Some(given)) = (sized, map.optional("size")) {
+        let what = "none of these operations has a size to choose";
+        given.mistake(what, "remove `size`");
+    }
+    axes.done().map(|()| read)
 }
 
 /// Some modes know whole blocks only.
-fn check_sizes(node: Node<'_>, operations: &[Operation], sizes: &AxisValues<u32>) {
+fn check_sizes(node: Node<'_>, operations: &[Operation], sizes: &[Spanned<u32>]) {
     for size in sizes.iter() {
         let broken = operations
             .iter()
@@ -153,18 +184,11 @@ fn check_sizes(node: Node<'_>, operations: &[Operation], sizes: &AxisValues<u32>
 
 fn fatigue(map: &Map<'_>) -> Result<Fatigue, Reported> {
     let operations = map.optional("operations").map(read_operations);
-    let threads = axis(map, "threads", THREADS_DEFAULT, |node| {
-        node.integer(1..=CONCURRENCY_MAX)
-    });
-    let loops = map.with_default("loops", None, |node| node.integer(1..=LOOPS_MAX).map(Some));
-    let duration = map.with_default("duration", None, |node| {
-        node.duration(Duration::from_secs(1)..=fatigue_max())
-            .map(Some)
-    });
-    let invalid_every = map.with_default("invalid_every", INVALID_EVERY_DEFAULT, |node| {
-        node.integer(0..=1_000_000)
-    });
-    let restart = map.with_default("restart", true, Node::bool);
+    let axes = Axes::of(map);
+    let threads = axes.get("threads");
+    let (loops, duration) = (map.find("loops"), map.find("duration"));
+    let (invalid_every, restart) = (map.get("invalid_every"), map.get("restart"));
+    axes.done()?;
     let all = || {
         catalog::ALGORITHMS
             .iter()
@@ -176,7 +200,7 @@ fn fatigue(map: &Map<'_>) -> Result<Fatigue, Reported> {
             Some(operations) => operations?,
             None => all().collect(),
         },
-        threads: threads.all()?,
+        threads,
         duration: match (loops, duration) {
             // A trial needs one of the two ends. With `loops` alone it takes the time that these
             // need.
@@ -187,11 +211,6 @@ fn fatigue(map: &Map<'_>) -> Result<Fatigue, Reported> {
         invalid_every: invalid_every?,
         restart: restart?,
     })
-}
-
-/// A device may be run for weeks.
-const fn fatigue_max() -> Duration {
-    Duration::from_secs(30 * 24 * 3600)
 }
 
 impl Fatigue {

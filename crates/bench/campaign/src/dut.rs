@@ -10,70 +10,78 @@ mod openvpn;
 mod strongswan;
 mod xfrm;
 
-use entry::{DUTS_MAX, Entry};
+use entry::{DUTS_MAX, Duts, Entry, NAME, name};
 use plan::{Adapter, Dut, STRAIGHT, WireGuard, WireGuardProgram};
-use yaml::{Map, Node, Place, Reported};
+use yaml::{Key, Map, Node, Place, Reported, Value};
 
-/// Reads the settings of one kind; each may be a list.
-type Reader = fn(&Map<'_>) -> Result<Entry<Adapter>, Reported>;
+/// Reads the settings of one kind but the name; each may be a list.
+type Reader = fn(&Map<'_>) -> Result<Duts, Reported>;
 
-/// The kinds that campaigns can name under `duts`.
-const KINDS: &[(&str, Reader)] = &[
-    ("direct", |map| Entry::plain(map, "direct", Adapter::Direct)),
-    (STRAIGHT, |map| {
-        Entry::plain(map, STRAIGHT, Adapter::STRAIGHT)
+/// A kind that campaigns can name under `duts`.
+#[derive(Debug, Clone, Copy)]
+struct Kind {
+    name: &'static str,
+    keys: &'static [Key],
+    read: Reader,
+}
+
+const fn kind(name: &'static str, keys: &'static [Key], read: Reader) -> Kind {
+    Kind { name, keys, read }
+}
+
+const STRAIGHT_KEYS: &[Key] =
+    &[NAME.meaning("What tables call it. No other DUT may be called `straight`")];
+
+const KINDS: [Kind; 14] = [
+    kind("direct", &[NAME], |_| alone(Adapter::Direct)),
+    kind(STRAIGHT, STRAIGHT_KEYS, |_| alone(Adapter::STRAIGHT)),
+    kind("router", forwarder::ROUTER, forwarder::read_router),
+    kind("bridge", &[NAME], |_| alone(Adapter::Bridge)),
+    kind("cipherbench", cipherbench::KEYS, cipherbench::read),
+    wireguard(WireGuardProgram::Kernel, |_| by(WireGuardProgram::Kernel)),
+    wireguard(WireGuardProgram::Go, |_| by(WireGuardProgram::Go)),
+    wireguard(WireGuardProgram::Boringtun, |_| {
+        by(WireGuardProgram::Boringtun)
     }),
-    ("router", |map| {
-        Ok(forwarder::read_router(map)?.map(|nat| Adapter::Router { nat }))
-    }),
-    ("bridge", |map| Entry::plain(map, "bridge", Adapter::Bridge)),
-    ("cipherbench", |map| {
-        Ok(cipherbench::read(map)?.map(Adapter::Cipherbench))
-    }),
-    (WireGuardProgram::Kernel.name(), |map| {
-        wireguard(map, WireGuardProgram::Kernel)
-    }),
-    (WireGuardProgram::Go.name(), |map| {
-        wireguard(map, WireGuardProgram::Go)
-    }),
-    (WireGuardProgram::Boringtun.name(), |map| {
-        wireguard(map, WireGuardProgram::Boringtun)
-    }),
-    (WireGuardProgram::Gotatun.name(), |map| {
-        wireguard(map, WireGuardProgram::Gotatun)
-    }),
-    ("strongswan", |map| {
-        Ok(strongswan::read(map)?.map(Adapter::StrongSwan))
-    }),
-    ("openvpn", |map| {
-        Ok(openvpn::read(map)?.map(Adapter::OpenVpn))
-    }),
-    ("xfrm", |map| Ok(xfrm::read(map)?.map(Adapter::Xfrm))),
-    ("l2tpv3", |map| Ok(l2tpv3::read(map)?.map(Adapter::L2tpv3))),
-    ("external", |map| {
-        Ok(external::read(map)?.map(Adapter::External))
-    }),
+    wireguard(WireGuardProgram::Gotatun, |_| by(WireGuardProgram::Gotatun)),
+    kind("strongswan", strongswan::KEYS, strongswan::read),
+    kind("openvpn", openvpn::KEYS, openvpn::read),
+    kind("xfrm", xfrm::KEYS, xfrm::read),
+    kind("l2tpv3", l2tpv3::KEYS, l2tpv3::read),
+    kind("external", external::KEYS, external::read),
 ];
 
+/// The entries of `duts`.
+pub(crate) const DUTS: Value = Value::List(&Value::Kinds(|| {
+    KINDS.map(|kind| (kind.name, kind.keys)).to_vec()
+}));
+/// The entries of `devices`.
+pub(crate) const DEVICES: Value = Value::List(&device::KINDS_VALUE);
+
+/// A DUT without settings.
+fn alone(adapter: Adapter) -> Result<Duts, Reported> {
+    Ok(vec![(String::new(), adapter)])
+}
+
 /// Each program that implements WireGuard is a separate kind.
-fn wireguard(map: &Map<'_>, program: WireGuardProgram) -> Result<Entry<Adapter>, Reported> {
-    Entry::plain(
-        map,
-        program.name(),
-        Adapter::WireGuard(WireGuard { program }),
-    )
+const fn wireguard(program: WireGuardProgram, read: Reader) -> Kind {
+    kind(program.name(), &[NAME], read)
+}
+
+fn by(program: WireGuardProgram) -> Result<Duts, Reported> {
+    alone(Adapter::WireGuard(WireGuard { program }))
 }
 
 /// Reads one entry of `duts`.
-fn read_dut(node: Node<'_>) -> Result<(Entry<Adapter>, Place), Reported> {
-    let (reader, body) = node.variant("DUT", KINDS)?;
-    body.map(|map| Ok((reader(map)?, map.node().place())))
-}
-
-/// Reads one entry of `devices`.
-fn read_device(node: Node<'_>) -> Result<(Entry<Adapter>, Place), Reported> {
-    let (entry, place) = device::read(node)?;
-    Ok((entry.map(Adapter::Device), place))
+fn read_dut(node: Node<'_>) -> Result<(Entry, Place), Reported> {
+    let (kind, body) = node.variant("DUT", &KINDS.map(|kind| (kind.name, kind)))?;
+    body.keys(kind.keys, |map| {
+        let (name, duts) = (name(map, kind.name), (kind.read)(map));
+        let (name, duts) = (name?, duts?.into_iter());
+        let duts = duts.map(|(suffix, adapter)| (format!("{name}{suffix}"), adapter));
+        let duts = duts.collect();
+        Ok((Entry { name, duts }, map.node().place()))
+    })
 }
 
 /// A DUT of the campaign.
@@ -94,11 +102,11 @@ pub(crate) fn read_all(node: Node<'_>) -> Result<Vec<Listed>, Reported> {
 /// Reads the list of crypto devices, all names distinct.
 pub(crate) fn read_devices(node: Node<'_>) -> Result<Vec<Listed>, Reported> {
     let empty = ("no device is given", "the baseline is `- engine`: our own");
-    read_list(node, read_device, empty)
+    read_list(node, device::read, empty)
 }
 
 /// Reads one entry of a list, and finds its place.
-type EntryReader = fn(Node<'_>) -> Result<(Entry<Adapter>, Place), Reported>;
+type EntryReader = fn(Node<'_>) -> Result<(Entry, Place), Reported>;
 
 fn read_list(
     node: Node<'_>,

@@ -3,6 +3,7 @@
 use crate::axis::CORES_MAX;
 use crate::capture;
 use crate::claim;
+use crate::declared::{CAMPAIGN_KEYS, MISSING_CORES, ORDERS, QUICK};
 use crate::dut;
 use crate::expand::{self, Draft};
 use crate::host::HostFacts;
@@ -16,10 +17,8 @@ use plan::{
 use std::path::Path;
 use std::time::Duration;
 use units::human::counted;
-use yaml::{Document, Map, Mistake, Mistakes, Place, Reported, Spanned};
+use yaml::{Document, FromNode, Map, Mistake, Mistakes, Place, Reported, Spanned};
 
-/// Times that a cell is measured by default.
-const REPEATS_DEFAULT: u32 = 3;
 const TITLE_CHARS_MAX: usize = 200;
 /// A longer campaign is a slip of a list or a unit.
 const TIME_MAX: Duration = Duration::from_secs(31 * 24 * 3600);
@@ -118,14 +117,14 @@ pub(crate) fn read_for(document: &Document, host: &HostFacts) -> Result<Campaign
 fn read(document: &Document) -> Result<Campaign, Mistakes> {
     // The long form is read first and takes the parser's mistakes: a file with any of them has no
     // plan, even if its short form can be read.
-    let whole = document.decode(|root| root.map(|map| read_map(map, None)));
+    let whole = document.decode(|root| root.keys(CAMPAIGN_KEYS, |map| read_map(map, None)));
     if !document.has_key("quick") {
         return whole;
     }
     let short = document.decode(|root| {
-        root.map(|map| {
+        root.keys(CAMPAIGN_KEYS, |map| {
             let own = map.required("quick")?;
-            own.map(|own| read_map(map, Some(own)))
+            own.keys(QUICK, |own| read_map(map, Some(own)))
         })
     });
     match (whole, short) {
@@ -156,14 +155,10 @@ fn read_map(map: &Map<'_>, short: Option<&Map<'_>>) -> Result<Campaign, Reported
     // A key that both lack is missing in the file.
     let required = |key| given(key).map_or_else(|| map.required(key), Ok);
     // All keys are read before the first `?`, so that one mistake hides no other.
-    let name = map.required("campaign").and_then(|node| {
-        let name = node.identifier(1..=Plan::NAME_CHARS_MAX)?;
-        Ok(node.spanned(name.to_owned()))
-    });
-    let title = map.with_default("title", String::new(), |node| {
-        let text = node.text()?;
+    let name = map.get::<Spanned<String>>("campaign");
+    let title = map.find_with("title", |node, text: String| {
         if text.chars().count() <= TITLE_CHARS_MAX && !text.contains('\n') {
-            Ok(text.to_owned())
+            Ok(text)
         } else {
             Err(node.mistake(
                 "this title is too long",
@@ -171,27 +166,18 @@ fn read_map(map: &Map<'_>, short: Option<&Map<'_>>) -> Result<Campaign, Reported
             ))
         }
     });
-    let repeats = given("repeats").map(|node| {
-        node.integer(1..=Plan::REPEATS_MAX)
-            .map(|repeats| node.spanned(repeats))
+    let repeats =
+        given("repeats").map(|node| Spanned::<u32>::from_node(node, map.value("repeats")));
+    let order = map.read("order", |node| node.one_of("order", &ORDERS));
+    let skips_missing_cores = map.read("missing_cores", |node| {
+        node.one_of("missing_cores", &MISSING_CORES)
     });
-    let order = map.with_default("order", true, |node| {
-        node.one_of("order", &[("random", true), ("file", false)])
-    });
-    let skips_missing_cores = map.with_default("missing_cores", false, |node| {
-        node.one_of("missing_cores", &[("refuse", false), ("skip", true)])
-    });
-    let seed = map.with_default("seed", None, |node| {
-        node.integer(0..=u32::MAX)
-            .map(|seed| Some(node.spanned(seed)))
-    });
+    let seed = map.find::<Spanned<u32>>("seed");
     let lab = map.with_default("lab", None, |node| {
         let named = LabFile::built_in_names().map(|name| (name, name));
         node.one_of("lab", &named).map(Some)
     });
-    let calibrate = map.with_default("calibrate", None, |node| {
-        node.bool().map(|on| Some(node.spanned(on)))
-    });
+    let calibrate = map.find::<Spanned<bool>>("calibrate");
     // The devices under test: boxes that traffic goes through, or crypto devices.
     let devices = given("devices");
     let duts = match devices {
@@ -239,8 +225,12 @@ fn read_map(map: &Map<'_>, short: Option<&Map<'_>>) -> Result<Campaign, Reported
         }
     };
     // From here on each step needs the results of others, so the first mistake ends the reading.
-    let (name, title, lab, duts) = (name?, title?, lab?, duts?);
+    let (name, title, lab, duts) = (name?, title?.unwrap_or_default(), lab?, duts?);
     let repeats = repeats.transpose()?;
+    let times = match &repeats {
+        Some(repeats) => repeats.value,
+        None => map.get("repeats")?,
+    };
     let skips_missing_cores = skips_missing_cores?;
     let (node, trials) = trials?;
     if let Some(reported) = both {
@@ -280,9 +270,7 @@ fn read_map(map: &Map<'_>, short: Option<&Map<'_>>) -> Result<Campaign, Reported
         short: None,
         order,
         skips_missing_cores,
-        repeats: repeats
-            .as_ref()
-            .map_or(REPEATS_DEFAULT, |repeats| repeats.value),
+        repeats: times,
         repeats_place: repeats.map_or_else(|| name.place.clone(), |repeats| repeats.place),
         name: name.value,
         title,

@@ -1,15 +1,11 @@
 //! Trials of short flows: their axes and their points. A flow is a transaction of the client of
 //! HTTP, without HTTP: a TCP connection that brings one object.
 
-use crate::axis::{self, axis};
+use crate::axis::{Axes, in_steps};
 use crate::grid::Grid;
-use crate::http::{DURATION_DEFAULT, connections, object_bytes, ramp, rate};
 use plan::{Axis, HttpServer, HttpTest, nanos};
 use std::time::Duration;
 use yaml::{Map, Reported, Spanned};
-
-/// Size of a flow: its completion is then mostly slow start.
-const OBJECT_DEFAULT: u64 = 100_000;
 
 /// The axes of short flows.
 #[derive(Debug)]
@@ -24,20 +20,16 @@ pub(crate) struct FlowAxes {
 
 /// Reads the keys of a `flows` trial.
 pub(crate) fn read(map: &Map<'_>) -> Result<FlowAxes, Reported> {
-    let object = axis(map, "object", OBJECT_DEFAULT, object_bytes);
-    let connections = connections(map, 1);
-    let rate = rate(map);
-    let duration = axis(map, "duration", DURATION_DEFAULT, axis::duration);
-    let ramp = ramp(map);
-    let cores = axis(map, "cores", 1, |node| node.integer(1..=axis::CORES_MAX));
-    Ok(FlowAxes {
-        object: object.all()?,
-        connections: connections.all()?,
-        rate: rate.all()?,
-        duration: duration.all()?,
-        ramp: ramp?,
-        cores: cores.all()?,
-    })
+    let axes = Axes::of(map);
+    let read = FlowAxes {
+        object: axes.get("object"),
+        connections: axes.get("connections"),
+        rate: axes.get("transactions_per_s"),
+        duration: axes.checked("duration", in_steps),
+        ramp: axes.one("ramp"),
+        cores: axes.get("cores"),
+    };
+    axes.done().map(|()| read)
 }
 
 impl FlowAxes {

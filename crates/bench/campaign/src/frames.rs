@@ -11,10 +11,13 @@ pub(crate) mod rate;
 mod search;
 
 pub(crate) use check::{contents_for, for_duts, sealed_by_all};
+pub(crate) use keys::{DIRECTION, IP};
+pub(crate) use procedure::keys_of;
 
-use crate::axis::{AxisValues, CORES_MAX, axis, required_axis};
+use crate::axis::Axes;
 use crate::grid::Grid;
 use crate::point::{FrameSettings, Point};
+use keys::{CONTENTS_NAMES, PORTS};
 use plan::{
     Axis, Direction, FrameTest, IpVersion, Measurement, Ports, ProcedureKind, Stations, Traffic,
 };
@@ -49,48 +52,40 @@ pub(crate) fn flows_for(tunnels: u32, cores: u16) -> u32 {
 /// The axes of the traffic.
 #[derive(Debug)]
 pub(crate) struct TrafficAxes {
-    frame: AxisValues<FrameMix>,
-    ip: AxisValues<IpVersion>,
-    direction: AxisValues<Direction>,
-    cores: AxisValues<u16>,
+    frame: Vec<Spanned<FrameMix>>,
+    ip: Vec<Spanned<IpVersion>>,
+    direction: Vec<Spanned<Direction>>,
+    cores: Vec<Spanned<u16>>,
     /// `None`: [`flows_for`].
-    flows: AxisValues<Option<u32>>,
+    flows: Vec<Spanned<Option<u32>>>,
     /// `None`: the DUT's tunnels.
-    tunnels: AxisValues<Option<u32>>,
-    duplex: AxisValues<bool>,
-    ports: AxisValues<Ports>,
+    tunnels: Vec<Spanned<Option<u32>>>,
+    duplex: Vec<Spanned<bool>>,
+    ports: Vec<Spanned<Ports>>,
     /// `None`: [`contents_for`].
-    contents: AxisValues<Option<Contents>>,
-    offloads: AxisValues<bool>,
+    contents: Vec<Spanned<Option<Contents>>>,
+    offloads: Vec<Spanned<bool>>,
 }
 
 /// Reads a frame trial with procedures of this kind.
 pub(crate) fn read(map: &Map<'_>, kind: ProcedureKind) -> Result<FrameTrial, Reported> {
     let node = map.node();
+    let axes = Axes::of(map);
     let traffic = TrafficAxes {
-        frame: required_axis(map, "frame", mix::read),
-        ip: axis(map, "ip", IpVersion::V4, |node| {
-            node.one_of("IP version", &IP_VERSIONS)
-        }),
-        direction: axis(map, "direction", Direction::Both, |node| {
+        frame: axes.read("frame", mix::read),
+        ip: axes.read("ip", |node| node.one_of("IP version", &IP_VERSIONS)),
+        direction: axes.read("direction", |node| {
             node.one_of("direction", &Direction::ALL.map(|it| (it.name(), it)))
         }),
-        cores: axis(map, "cores", 1, |node| node.integer(1..=CORES_MAX)),
-        flows: axis(map, "flows", None, |node| {
-            node.word_or("auto", |node| node.integer(1..=FLOWS_MAX))
+        cores: axes.get("cores"),
+        flows: axes.get("flows"),
+        tunnels: axes.get("tunnels"),
+        duplex: axes.get("duplex"),
+        ports: axes.read("ports", ports),
+        contents: axes.read("contents", |node| {
+            node.word_or("auto", |node| node.one_of("contents", &CONTENTS_NAMES))
         }),
-        tunnels: axis(map, "tunnels", None, |node| {
-            node.word_or("auto", |node| node.integer(1..=TUNNELS_MAX))
-        }),
-        duplex: axis(map, "duplex", false, Node::bool),
-        ports: axis(map, "ports", Ports::default(), ports),
-        contents: axis(map, "contents", None, |node| {
-            let all = [Contents::Fixed, Contents::Random];
-            node.word_or("auto", |node| {
-                node.one_of("contents", &all.map(|it| (it.name(), it)))
-            })
-        }),
-        offloads: axis(map, "offloads", false, Node::bool),
+        offloads: axes.get("offloads"),
     };
     let procedures = procedure::read(kind, map);
     traffic.check(node);
@@ -106,8 +101,7 @@ pub(crate) fn read(map: &Map<'_>, kind: ProcedureKind) -> Result<FrameTrial, Rep
     if kind.is_disturbed() {
         traffic.check_whole(node);
     }
-    // Mistakes of any axis were reported; without one all values are there.
-    traffic.check_read()?;
+    axes.done()?;
     Ok(FrameTrial {
         traffic,
         procedures: procedures?,
@@ -120,9 +114,8 @@ fn ports(node: Node<'_>) -> Result<Ports, Reported> {
     if !node.is_map() {
         return kind(node).map(|kind| Ports { tx: kind, rx: kind });
     }
-    node.map(|map| {
-        let tx = map.with_default("send", None, kind);
-        let rx = map.with_default("receive", None, kind);
+    node.keys(PORTS, |map| {
+        let (tx, rx) = (map.read("send", kind), map.read("receive", kind));
         Ok(Ports { tx: tx?, rx: rx? })
     })
 }
@@ -144,26 +137,6 @@ struct Settings {
     cores: u16,
     offloads: bool,
     given: FrameSettings,
-}
-
-impl TrafficAxes {
-    /// # Errors
-    /// When a value of some axis could not be read.
-    fn check_read(&self) -> Result<(), Reported> {
-        let outcomes = [
-            self.frame.outcome(),
-            self.ip.outcome(),
-            self.direction.outcome(),
-            self.cores.outcome(),
-            self.flows.outcome(),
-            self.tunnels.outcome(),
-            self.duplex.outcome(),
-            self.ports.outcome(),
-            self.contents.outcome(),
-            self.offloads.outcome(),
-        ];
-        outcomes.into_iter().collect()
-    }
 }
 
 impl FrameTrial {
@@ -191,48 +164,36 @@ impl FrameTrial {
         // Ids have their axes in this order. Another order would rename cells, and runs could not
         // be compared with older ones.
         let grid = Grid::new(trial, start)
-            .over(Axis::Frame, traffic.frame.values(), |point, mix| {
+            .over(Axis::Frame, &traffic.frame, |point, mix| {
                 point.traffic.frames.mix = mix;
             })
-            .over(
-                Axis::Direction,
-                traffic.direction.values(),
-                |point, direction| {
-                    point.traffic.direction = direction;
-                },
-            )
-            .over(Axis::Ip, traffic.ip.values(), |point, ip| {
-                point.traffic.ip = ip
+            .over(Axis::Direction, &traffic.direction, |point, direction| {
+                point.traffic.direction = direction;
             })
-            .over(Axis::Cores, traffic.cores.values(), |point, cores| {
+            .over(Axis::Ip, &traffic.ip, |point, ip| point.traffic.ip = ip)
+            .over(Axis::Cores, &traffic.cores, |point, cores| {
                 point.cores = cores
             })
-            .over(Axis::Flows, traffic.flows.values(), |point, flows| {
+            .over(Axis::Flows, &traffic.flows, |point, flows| {
                 point.given.flows = flows;
             })
-            .over(Axis::Tunnels, traffic.tunnels.values(), |point, tunnels| {
+            .over(Axis::Tunnels, &traffic.tunnels, |point, tunnels| {
                 point.given.tunnels = tunnels;
                 // Replaced for each DUT if the DUT decides.
                 point.traffic.frames.tunnels = tunnels.unwrap_or(1);
             })
-            .over(Axis::Duplex, traffic.duplex.values(), |point, duplex| {
+            .over(Axis::Duplex, &traffic.duplex, |point, duplex| {
                 point.traffic.duplex = duplex;
             })
-            .over(Axis::Ports, traffic.ports.values(), |point, ports| {
+            .over(Axis::Ports, &traffic.ports, |point, ports| {
                 point.traffic.ports = ports;
             })
-            .over(
-                Axis::Contents,
-                traffic.contents.values(),
-                |point, contents| point.given.contents = contents,
-            )
-            .over(
-                Axis::Offloads,
-                traffic.offloads.values(),
-                |point, offloads| {
-                    point.offloads = offloads;
-                },
-            );
+            .over(Axis::Contents, &traffic.contents, |point, contents| {
+                point.given.contents = contents
+            })
+            .over(Axis::Offloads, &traffic.offloads, |point, offloads| {
+                point.offloads = offloads;
+            });
         grid.over_each(&self.procedures, |settings, asked| {
             (settings.point(trial, asked.as_ref()), asked.coordinates())
         })

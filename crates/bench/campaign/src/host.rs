@@ -30,7 +30,7 @@ impl HostFacts {
     /// cells to check. Other mistakes of the file are not reported. None if cells that need more
     /// cores are to be skipped.
     pub(crate) fn too_many_cores(&self, document: &Document) -> Vec<Mistake> {
-        let tools = tools::TOOLS.iter().map(|(name, _)| *name);
+        let tools = tools::TOOLS.iter().map(|(name, ..)| *name);
         let frames = ProcedureKind::VARIANTS.iter().map(|kind| kind.name());
         // `ping` runs on one core.
         let kinds: Vec<_> = tools.chain(frames).filter(|name| *name != "ping").collect();

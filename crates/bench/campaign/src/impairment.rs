@@ -1,25 +1,111 @@
 //! Impairment profiles: the map `impairments` of a campaign, and the axis `impair` of its trials.
 
+use crate::keys::{SHARE, seconds};
 use impair::{Distribution, Jitter, Loss, Queue, Rate, Reorder};
-use plan::{ImpairProfile, Impairment, nanos};
+use plan::{ImpairProfile, Impairment};
 use std::time::Duration;
-use units::{Bytes, Layer, Ratio};
-use yaml::{Map, Node, Reported, Spanned};
+use units::Layer;
+use yaml::Absent::{Default, Depends, Required};
+use yaml::{FromNode, Key, Map, Node, Reported, Spanned, Value};
 
 const NAME_CHARS_MAX: usize = 32;
 const PROFILES_MAX: usize = 100;
-/// Seed of a profile that names none.
-const SEED_DEFAULT: u32 = 1;
-/// No frame of a trial waits longer.
-const TIME_MAX: Duration = Duration::from_secs(10);
-/// Below this a handshake of a few packets takes longer than a trial.
-const RATE_BPS_MIN: u64 = 10_000;
-const RATE_BPS_MAX: u64 = 1_000_000_000_000;
-/// A queue holds the longest frame at least.
-const QUEUE_BYTES: std::ops::RangeInclusive<Bytes> = Bytes::new(10_000)..=Bytes::new(1 << 30);
-const QUEUE_PACKETS_MAX: u32 = 1_000_000;
 /// Default queue in front of a rate.
 const QUEUE_DEFAULT: Queue = Queue::TimeNs(100_000_000);
+
+/// The profiles of a campaign by name.
+pub(crate) const VALUE: Value = Value::Entries(&Value::Map(PROFILE));
+
+#[rustfmt::skip]
+const PROFILE: &[Key] = &[
+    Key::group("(direction)", DIRECTION),
+    Key::new("a-to-b", Value::Map(DIRECTION), Depends("none"), "Frames from A to B")
+        .excludes(BOTH).apart(),
+    Key::new("b-to-a", Value::Map(DIRECTION), Depends("none"), "Frames from B to A")
+        .excludes(BOTH).apart(),
+    Key::new("seed", Value::Integer(0, u32::MAX as u64), Default("1"),
+        "Seed of all random decisions; a key of the profile, not of a direction"),
+];
+/// The keys of [`DIRECTION`]: at the profile they are of both directions.
+const BOTH: &[&str] = &[
+    "delay",
+    "jitter",
+    "loss",
+    "reorder",
+    "duplicate",
+    "corrupt",
+    "rate",
+    "queue",
+];
+
+#[rustfmt::skip]
+const DIRECTION: &[Key] = &[
+    Key::new("delay", TIME, Default("0 s"), "Constant delay").range("up to 10 s"),
+    Key::new("jitter", Value::Any(&[TIME, Value::Map(JITTER)]), Depends("none"),
+        "Variation of the delay. `normal` (the default) has the time as standard deviation around \
+         the delay, `uniform` as the largest distance from it; `exponential` and `pareto` (Lomax \
+         of shape 3) add to it and have the time as mean. Frames keep their order: a frame that \
+         would overtake waits, and follows the previous one at the `rate`, as with netem; so \
+         dense traffic is delayed by more than the mean")
+        .words("time, or map of `time` and `distribution`")
+        .range("up to 10 s; `normal`, `uniform`, `exponential`, `pareto`"),
+    Key::new("loss", Value::Any(&[SHARE, Value::Map(BURSTS)]), Depends("none"),
+        "Frames lost at random; or in bursts, by the model of Gilbert and Elliott: `p` and `r` \
+         are the probabilities, before each frame, of a change to the bad state and back, `bad` \
+         (100 %) and `good` (0 %) the loss in them. The mean length of a burst is 1 / `r` frames")
+        .words("ratio, or map of `p`, `r`, `bad`, `good`")
+        .range("0 % to 100 %, in parts per million"),
+    Key::new("reorder", Value::Map(REORDER), Depends("none"),
+        "Frames that are held back by a time, so that later ones overtake them")
+        .words("map of `share` and `by`").range("up to 10 s").apart(),
+    Key::new("duplicate", SHARE, Default("0 %"), "Frames that arrive twice"),
+    Key::new("corrupt", SHARE, Default("0 %"),
+        "Frames with a flipped bit after the first 62 bytes: the next device would drop a frame \
+         with damaged headers, which is loss. An altered echo reply, which `ping` does not \
+         detect, counts as lost"),
+    // Below 10 kbit/s a handshake of a few packets takes longer than a trial.
+    Key::new("rate", Value::BitRate(Layer::L1, 10_000, 1_000_000_000_000), Depends("none"),
+        "The narrowest link, preamble and gap counted as for \
+         [`link_rate`](lab.md#a-link-with-a-rate)").range("10 kbit/s to 1 Tbit/s, L1"),
+    Key::new("queue", Value::Map(QUEUE), Depends("100 ms"),
+        "Capacity of the queue before the rate; further frames are lost. `bytes` are at L1")
+        .words("map of one of `time`, `bytes`, `packets`")
+        .range("up to 10 s; 10 kB to 1 GiB; 1 to 1000000").apart(),
+];
+
+#[rustfmt::skip]
+const JITTER: &[Key] = &[
+    Key::new("time", TIME, Required, "The time that the distribution has"),
+    Key::new("distribution", Value::Name(Value::variants::<Distribution>), Default("normal"),
+        "Distribution of the delays"),
+];
+
+#[rustfmt::skip]
+const BURSTS: &[Key] = &[
+    Key::new("p", SHARE, Required, "Probability of a change to the bad state"),
+    Key::new("r", SHARE, Required, "Probability of a change back"),
+    Key::new("bad", SHARE, Default("100 %"), "Loss in the bad state"),
+    Key::new("good", SHARE, Default("0 %"), "Loss in the good state"),
+];
+
+#[rustfmt::skip]
+const REORDER: &[Key] = &[
+    Key::new("share", SHARE, Required, "Share of the frames that are held back"),
+    Key::new("by", TIME, Required, "Time for which they are held back"),
+];
+
+/// A queue holds the longest frame at least.
+#[rustfmt::skip]
+const QUEUE: &[Key] = &[
+    Key::new("bytes", Value::Size(10_000, 1 << 30), Depends("one of the three"), "Bytes at L1")
+        .excludes(&["packets", "time"]),
+    Key::new("packets", Value::Integer(1, 1_000_000), Depends("one of the three"), "Frames")
+        .excludes(&["time"]),
+    Key::new("time", TIME, Depends("one of the three"), "Time at the rate"),
+];
+
+/// No frame of a trial waits longer.
+const TIME: Value = Value::Time(Duration::ZERO, seconds(10));
 
 /// The profiles of a campaign that defines none.
 pub(crate) fn built_in() -> Vec<ImpairProfile> {
@@ -39,7 +125,7 @@ pub(crate) fn read_all(node: Node<'_>) -> Result<Vec<ImpairProfile>, Reported> {
             let help = format!("write 1 to {NAME_CHARS_MAX} of `a-z`, `0-9`, `-`");
             return Err(body.mistake_at(&name.place, what, help));
         }
-        body.map(|map| read(map, name.value))
+        body.keys(PROFILE, |map| read(map, name.value))
     })?;
     if read.len() > PROFILES_MAX {
         let what = format!("the campaign has more than {PROFILES_MAX} impairments");
@@ -51,11 +137,6 @@ pub(crate) fn read_all(node: Node<'_>) -> Result<Vec<ImpairProfile>, Reported> {
 fn is_name(name: &str) -> bool {
     let is_part = |byte: u8| byte == b'-' || byte.is_ascii_lowercase() || byte.is_ascii_digit();
     (1..=NAME_CHARS_MAX).contains(&name.len()) && name.bytes().all(is_part)
-}
-
-/// Reads the axis of a trial: names of profiles, which are resolved by [`select`].
-pub(crate) fn names(node: Node<'_>) -> Result<Vec<Spanned<String>>, Reported> {
-    node.one_or_many(|item| Ok(item.spanned(item.text()?.to_owned())))
 }
 
 /// Returns the profiles of those names.
@@ -90,7 +171,7 @@ pub(crate) fn select<'p>(
 
 /// Reads a profile: one impairment for both directions, or one for each.
 fn read(map: &Map<'_>, name: &str) -> Result<ImpairProfile, Reported> {
-    let seed = map.with_default("seed", SEED_DEFAULT, |node| node.integer(0..=u32::MAX));
+    let seed = map.get::<u32>("seed");
     let apart = [map.optional("a-to-b"), map.optional("b-to-a")];
     let [a_to_b, b_to_a] = match apart {
         // Only in this form are keys of an impairment requested at this level: next to `a-to-b`
@@ -100,7 +181,7 @@ fn read(map: &Map<'_>, name: &str) -> Result<ImpairProfile, Reported> {
             [both.clone(), both]
         }
         apart => apart.map(|direction| match direction {
-            Some(node) => node.map(read_direction),
+            Some(node) => node.keys(DIRECTION, read_direction),
             None => Ok(Impairment::default()),
         }),
     };
@@ -121,29 +202,26 @@ fn read(map: &Map<'_>, name: &str) -> Result<ImpairProfile, Reported> {
 }
 
 fn read_direction(map: &Map<'_>) -> Result<Impairment, Reported> {
-    let delay = map.with_default("delay", Duration::ZERO, time);
-    let jitter = map.with_default("jitter", None, |node| jitter(node).map(Some));
-    let loss = map.with_default("loss", None, |node| loss(node).map(Some));
-    let reorder = map.with_default("reorder", None, |node| node.map(reorder).map(Some));
-    let duplicate = map.with_default("duplicate", 0, share);
-    let corrupt = map.with_default("corrupt", 0, share);
-    let rate = map.with_default("rate", None, |node| {
-        let rate = node.bit_rate(Layer::L1, RATE_BPS_MIN..=RATE_BPS_MAX)?;
-        Ok(Some(rate.bps()))
-    });
+    let delay = map.get("delay");
+    let jitter = map.optional("jitter").map(jitter).transpose();
+    let loss = map.optional("loss").map(loss).transpose();
+    let reorder = map.optional("reorder");
+    let reorder = reorder.map(|node| node.keys(REORDER, self::reorder));
+    let (duplicate, corrupt) = (map.get("duplicate"), map.get("corrupt"));
+    let rate = map.find("rate");
     let queue = map.optional("queue");
     // Read also without a rate, for the mistakes in it.
-    let read_queue = queue.map_or(Ok(QUEUE_DEFAULT), |node| node.map(self::queue));
+    let read_queue = queue.map_or(Ok(QUEUE_DEFAULT), |node| node.keys(QUEUE, self::queue));
     let (rate, read_queue) = (rate?, read_queue?);
     if let (None, Some(node)) = (rate, queue) {
         let what = "without a rate nothing waits in a queue";
         return Err(node.mistake(what, "write `rate: 10 Mbit/s`, or remove `queue`"));
     }
     Ok(Impairment {
-        delay_ns: nanos(delay?),
+        delay_ns: delay?,
         jitter: jitter?,
         loss: loss?,
-        reorder: reorder?,
+        reorder: reorder.transpose()?,
         duplicate_ppm: duplicate?,
         corrupt_ppm: corrupt?,
         rate: rate.map(|bps| Rate {
@@ -153,50 +231,39 @@ fn read_direction(map: &Map<'_>) -> Result<Impairment, Reported> {
     })
 }
 
-fn time(node: Node<'_>) -> Result<Duration, Reported> {
-    node.duration(Duration::ZERO..=TIME_MAX)
-}
-
-fn share(node: Node<'_>) -> Result<u32, Reported> {
-    let ratio = node.ratio(Ratio::from_ppm(0)..=Ratio::from_percent(100))?;
-    // In range, so it fits.
-    Ok(ratio.ppm() as u32)
-}
-
 fn jitter(node: Node<'_>) -> Result<Jitter, Reported> {
-    let of = |time, distribution| Jitter {
-        time_ns: nanos(time),
-        distribution,
-    };
     if !node.is_map() {
-        return Ok(of(time(node)?, Distribution::default()));
-    }
-    node.map(|map| {
-        let time = map.required("time").and_then(time);
-        let distribution = map.with_default("distribution", Distribution::default(), |node| {
-            node.choice("distribution")
+        return Ok(Jitter {
+            time_ns: u64::from_node(node, &TIME)?,
+            distribution: Distribution::default(),
         });
-        Ok(of(time?, distribution?))
+    }
+    node.keys(JITTER, |map| {
+        let time = map.get("time");
+        let distribution = map.read("distribution", |node| node.choice("distribution"));
+        Ok(Jitter {
+            time_ns: time?,
+            distribution: distribution?,
+        })
     })
 }
 
 fn loss(node: Node<'_>) -> Result<Loss, Reported> {
     if !node.is_map() {
-        return share(node).map(|ppm| Loss::Random { ppm });
+        return u32::from_node(node, &SHARE).map(|ppm| Loss::Random { ppm });
     }
-    node.map(|map| {
-        let to_bad = map.required("p").and_then(share);
+    node.keys(BURSTS, |map| {
         // The model of Gilbert and Elliott (as in `tc-netem`): `p` leads to the bad state, `r`
         // back.
-        let to_good = map.required("r").and_then(|node| match share(node)? {
+        let to_bad = map.get("p");
+        let to_good = map.get_with("r", |node, share: u32| match share {
             0 => {
                 let what = "with `r: 0 %` a burst never ends";
                 Err(node.mistake(what, "its mean length in frames is 1 / r: write 20 % for 5"))
             }
             share => Ok(share),
         });
-        let bad = map.with_default("bad", 1_000_000, share);
-        let good = map.with_default("good", 0, share);
+        let (bad, good) = (map.get("bad"), map.get("good"));
         Ok(Loss::Bursts {
             to_bad_ppm: to_bad?,
             to_good_ppm: to_good?,
@@ -207,26 +274,21 @@ fn loss(node: Node<'_>) -> Result<Loss, Reported> {
 }
 
 fn reorder(map: &Map<'_>) -> Result<Reorder, Reported> {
-    let ppm = map.required("share").and_then(share);
-    let by = map.required("by").and_then(time);
+    let (ppm, by_ns) = (map.get("share"), map.get("by"));
     Ok(Reorder {
         ppm: ppm?,
-        by_ns: nanos(by?),
+        by_ns: by_ns?,
     })
 }
 
 /// Reads the one key that limits the queue, in bytes, packets or time.
 fn queue(map: &Map<'_>) -> Result<Queue, Reported> {
-    let bytes = map.optional("bytes").map(|node| {
-        let size = node.size(QUEUE_BYTES)?;
-        Ok(Queue::Bytes(size.get()))
-    });
+    let bytes = map.find("bytes").map(|it| it.map(Queue::Bytes)).transpose();
     let packets = map
-        .optional("packets")
-        .map(|node| node.integer(1..=QUEUE_PACKETS_MAX).map(Queue::Packets));
-    let time = map
-        .optional("time")
-        .map(|node| time(node).map(|time| Queue::TimeNs(nanos(time))));
+        .find("packets")
+        .map(|it| it.map(Queue::Packets))
+        .transpose();
+    let time = map.find("time").map(|it| it.map(Queue::TimeNs)).transpose();
     let mut given = [bytes, packets, time].into_iter().flatten();
     match (given.next(), given.next()) {
         (Some(queue), None) => queue,

@@ -1,19 +1,19 @@
 //! Trials by real programs: their axes, checked one by one and against one another, and their
 //! points.
 
-use crate::axis::{
-    self, AxisValues, axis, check_payload, check_run, check_searched, check_streams, required_axis,
-};
+use crate::axis::{self, Axes, check_payload, check_run, check_searched, check_streams, in_steps};
 use crate::flows::{self, FlowAxes};
 use crate::grid::Grid;
 use crate::http::{self, HttpAxes};
+use crate::keys::{AS_FOR_TCP, CORES, DATAGRAM, DURATION, MTU, OF_ALL, OFFLOADS, millis, seconds};
 use crate::point::Point;
 use crate::video::{self, VideoAxes};
 use plan::{self, Axis, HttpTest, Measurement, Stations, TransferDirection, VideoTest, nanos};
 use std::time::Duration;
-use units::Bytes;
+use units::Layer;
 use wire::overhead::{IPV4_HEADER_BYTES, UDP_HEADER_BYTES};
-use yaml::{Map, Node, Place, Reported, Spanned};
+use yaml::Absent::Default as Usual;
+use yaml::{Key, Map, Node, Place, Reported, Spanned, Value};
 
 /// A trial by a real program.
 #[derive(Debug)]
@@ -62,120 +62,204 @@ pub(crate) struct Load {
 }
 
 /// Reads the keys that only one tool has; with the MTUs.
-pub(crate) type Reader = fn(&Map<'_>, &AxisValues<u16>) -> Result<Tool, Reported>;
+pub(crate) type Reader = fn(&Map<'_>, &[Spanned<u16>]) -> Result<Tool, Reported>;
 
-pub(crate) const TOOLS: [(&str, Reader); 6] = [
-    ("tcp", |map, _| tcp(map)),
-    ("udp", udp),
-    ("ping", ping),
-    ("http", |map, _| http::read(map).map(Tool::Http)),
-    ("flows", |map, _| flows::read(map).map(Tool::Flows)),
-    ("video", |map, _| video::read(map).map(Tool::Video)),
+/// The tools, their readers and their keys.
+pub(crate) const TOOLS: [(&str, Reader, &[Key]); 6] = [
+    ("tcp", |map, _| tcp(map), TCP),
+    ("udp", udp, UDP),
+    ("ping", ping, PING),
+    ("http", |map, _| http::read(map).map(Tool::Http), http::KEYS),
+    (
+        "flows",
+        |map, _| flows::read(map).map(Tool::Flows),
+        http::FLOWS,
+    ),
+    (
+        "video",
+        |map, _| video::read(map).map(Tool::Video),
+        video::KEYS,
+    ),
 ];
 
-const DURATION_DEFAULT: Duration = Duration::from_secs(10);
-const WARMUP_DEFAULT: Duration = Duration::from_secs(1);
-
-const PING_COUNT_DEFAULT: u32 = 1000;
-const PING_COUNT_MAX: u32 = 100_000;
-const PING_INTERVAL_DEFAULT: Duration = Duration::from_millis(10);
-const PING_PAYLOAD_DEFAULT: u16 = 56;
 /// 16 bytes of time stamp, which `ping` needs to measure at all, and 4 of the marker that
 /// identifies clear text on the cipher link.
 const PING_PAYLOAD_MIN: u64 = 20;
+/// An IPv4 packet of 65535 B has 28 B of headers.
+const PING_PAYLOAD_MAX: u64 = 65_507;
 /// 160 bytes of iperf2's header, and digits that identify clear text on the cipher link.
 const IPERF2_DATAGRAM_MIN: u32 = 192;
 /// An ICMP echo header has the length of UDP's (RFC 792).
 const ICMP_HEADER_BYTES: usize = 8;
 
+#[rustfmt::skip]
+const TCP: &[Key] = &[
+    OF_ALL,
+    MTU.meaning("IP MTU of the stations' links"),
+    CORES.meaning("Cores that each station may use, with one process of the tool on each"),
+    STREAMS.meaning("Parallel streams (`-P`) over all processes; `auto`: one per core"),
+    // iperf3 takes no larger buffer (`-w`), and Linux makes none smaller.
+    Key::new("window", Value::Axis(&Value::Or("auto", &Value::Size(4 << 10, 512 << 20))),
+        Usual("auto"), "Socket buffer (`-w`); `auto`: the kernel tunes it"),
+    DIRECTION.meaning(
+        "Direction of the payload. The client is always on A: `b-to-a` is `-R`, `duplex` is \
+         iperf3's `--bidir` and iperf2's `--full-duplex`. Each direction is reported separately; \
+         the figure of a duplex transfer is the [sum](methodology.md#directions)"),
+    Key::new("congestion", Value::Axis(&Value::Or("auto", &Value::Text)), Usual("auto"),
+        "Congestion control of the sender (`-C`, of iperf2 `-Z`); `auto`: the kernel's default. \
+         The trial fails if a station's `tcp_allowed_congestion_control` lacks it")
+        .words("name or `auto`, axis").range("one that the kernel allows"),
+    DURATION.meaning("Measured time"),
+    WARMUP.meaning("Time before it that is not counted"),
+    OFFLOADS.meaning("TSO and GSO at all ends of all links, UDP segmentation included; GRO is \
+         always off"),
+    TUNE.meaning("Search the best `streams` and `window` for each cell first"),
+    TOOL.meaning("Program that sends and receives. A list makes a [cross-check of \
+         tools](methodology.md#cross-check-of-tools)"),
+];
+
+#[rustfmt::skip]
+const UDP: &[Key] = &[
+    OF_ALL,
+    MTU,
+    CORES.meaning(AS_FOR_TCP),
+    Key::new("datagram", Value::Axis(&Value::Or("auto", &DATAGRAM)), Usual("auto"),
+        "UDP payload (`-l`); `auto`: the largest that the MTU carries whole")
+        .range("16 B to MTU − 28 B"),
+    STREAMS,
+    Key::new("rate",
+        Value::Axis(&Value::Or("max", &Value::BitRate(Layer::Payload, 1_000, 1_000_000_000_000))),
+        Usual("max"),
+        "Intended payload rate of all streams together (`-b`), each way; `max`: as fast as the \
+         tool sends"),
+    DIRECTION,
+    DURATION,
+    WARMUP,
+    OFFLOADS,
+    TUNE.meaning("Search the best `datagram` and `rate` for each cell first, if they are `auto` \
+         and `max`"),
+    TOOL.meaning("As for `tcp`. iperf2 needs datagrams of 192 B or more: its header leaves too \
+         little payload in shorter ones to detect clear-text"),
+];
+
+#[rustfmt::skip]
+const PING: &[Key] = &[
+    OF_ALL,
+    MTU,
+    Key::new("count", Value::Integer(1, 100_000), Usual("1000"), "Echo requests per trial"),
+    Key::new("interval", Value::Time(millis(1), seconds(10)), Usual("10 ms"),
+        "From one request to the next").range("1 ms to 10 s, whole ms"),
+    Key::new("payload", Value::Axis(&Value::Size(PING_PAYLOAD_MIN, PING_PAYLOAD_MAX)),
+        Usual("56 B"), "ICMP payload (`-s`)").range("20 B to MTU − 28 B"),
+    Key::new("loaded", Value::Switch, Usual("off"),
+        "Send the same requests again [under TCP load](methodology.md#round-trips-under-load) \
+         from A to B, from B to A, and both ways"),
+    Key::new("route", Value::Switch, Usual("off"),
+        "Find [hops and path MTU](methodology.md#hops-and-path-mtu) after the requests"),
+    OFFLOADS,
+];
+
+const STREAMS: Key = Key::new(
+    "streams",
+    Value::Axis(&Value::Or(
+        "auto",
+        &Value::Integer(1, axis::STREAMS_MAX as u64),
+    )),
+    Usual("auto"),
+    AS_FOR_TCP,
+)
+.range("1 to 128, at least `cores`");
+const DIRECTION: Key = Key::new(
+    "direction",
+    Value::Axis(&Value::Name(|| Value::names(&TransferDirection::ALL))),
+    Usual("a-to-b"),
+    AS_FOR_TCP,
+);
+const WARMUP: Key = Key::new(
+    "warmup",
+    Value::Time(Duration::ZERO, seconds(60)),
+    Usual("1 s"),
+    AS_FOR_TCP,
+);
+const TUNE: Key = Key::new("tune", Value::Switch, Usual("off"), AS_FOR_TCP);
+const TOOL: Key = Key::new(
+    "tool",
+    Value::Axis(&Value::Name(Value::variants::<plan::Tool>)),
+    Usual("iperf3"),
+    AS_FOR_TCP,
+);
+
 /// Reads a trial by the tool of that reader.
 pub(crate) fn read(map: &Map<'_>, reader: Reader) -> Result<ToolTrial, Reported> {
-    let mtu = required_axis(map, "mtu", |node| axis::mtu(node, axis::MTU_MAX));
-    let offloads = axis(map, "offloads", true, Node::bool);
+    let axes = Axes::of(map);
+    let mtu = axes.read("mtu", |node| axis::mtu(node, axis::MTU_MAX));
+    let offloads = axes.get("offloads");
     let tool = reader(map, &mtu);
+    axes.done()?;
     Ok(ToolTrial {
-        mtu: mtu.all()?,
-        offloads: offloads.all()?,
+        mtu,
+        offloads,
         tool: tool?,
     })
 }
 
-/// [`Load`] as it is read.
-struct RawLoad {
-    tool: AxisValues<plan::Tool>,
-    direction: AxisValues<TransferDirection>,
-    cores: AxisValues<u16>,
-    streams: AxisValues<Option<u16>>,
-    duration: AxisValues<Duration>,
-    warmup: Result<Spanned<Duration>, Reported>,
-    tune: Result<Spanned<bool>, Reported>,
-}
-
-impl RawLoad {
-    fn read(map: &Map<'_>) -> Self {
+impl Load {
+    /// Reads the keys that TCP and UDP have in common; with the place of `tune`.
+    fn read(map: &Map<'_>, axes: &Axes<'_, '_>) -> (Self, Place) {
         let node = map.node();
-        let streams = |node: Node<'_>| node.integer(1..=axis::STREAMS_MAX);
-        let load = Self {
-            tool: axis(map, "tool", plan::Tool::default(), |node| {
-                node.choice("tool")
-            }),
-            direction: axis(map, "direction", TransferDirection::default(), |node| {
-                node.one_of("direction", &TransferDirection::ALL)
-            }),
-            cores: axis(map, "cores", 1, |node| node.integer(1..=axis::CORES_MAX)),
-            streams: axis(map, "streams", None, |node| node.word_or("auto", streams)),
-            duration: axis(map, "duration", DURATION_DEFAULT, axis::duration),
-            warmup: map.with_default("warmup", node.spanned(WARMUP_DEFAULT), |node| {
-                axis::warmup(node).map(|warmup| node.spanned(warmup))
-            }),
-            tune: map.with_default("tune", node.spanned(false), |node| {
-                node.bool().map(|tune| node.spanned(tune))
-            }),
-        };
+        let tool = axes.read("tool", |node| node.choice("tool"));
+        let direction = axes.read("direction", |node| {
+            node.one_of("direction", &TransferDirection::ALL)
+        });
+        let (cores, streams) = (axes.get("cores"), axes.get("streams"));
+        let duration = axes.checked("duration", in_steps);
+        let warmup = map.get_with("warmup", |node, warmup| {
+            in_steps(node, warmup).map(|warmup| node.spanned(warmup))
+        });
+        let tune = map.spanned::<bool>("tune");
         // Also after other mistakes: values that could not be read are left out.
-        check_streams(node, &load.streams, &load.cores);
-        if let Ok(warmup) = &load.warmup {
-            check_run(node, &load.duration, warmup);
+        check_streams(node, &streams, &cores);
+        if let Ok(warmup) = &warmup {
+            check_run(node, &duration, warmup);
         }
-        load
-    }
-
-    fn all(self) -> Result<Load, Reported> {
-        Ok(Load {
-            tool: self.tool.all()?,
-            direction: self.direction.all()?,
-            cores: self.cores.all()?,
-            streams: self.streams.all()?,
-            duration: self.duration.all()?,
-            warmup: self.warmup?.value,
-            tune: self.tune?.value,
-        })
+        let load = Self {
+            tool,
+            direction,
+            cores,
+            streams,
+            duration,
+            warmup: warmup.as_ref().map_or(Duration::ZERO, |it| it.value),
+            tune: tune.as_ref().is_ok_and(|tune| tune.value),
+        };
+        let place = tune
+            .as_ref()
+            .map_or_else(|_| node.place(), |tune| tune.place.clone());
+        axes.and(warmup);
+        axes.and(tune);
+        (load, place)
     }
 }
 
 fn tcp(map: &Map<'_>) -> Result<Tool, Reported> {
-    let load = RawLoad::read(map);
-    let window = axis(map, "window", None, |node| {
-        node.word_or("auto", axis::window)
-    });
-    let congestion = axis(map, "congestion", None, |node| {
-        node.word_or("auto", axis::congestion)
-    });
-    check_searched(map.node(), &load.tune, "streams", &load.streams);
-    check_searched(map.node(), &load.tune, "window", &window);
+    let axes = Axes::of(map);
+    let (load, _) = Load::read(map, &axes);
+    let window = axes.get("window");
+    let congestion = axes.read("congestion", |node| node.word_or("auto", axis::congestion));
+    check_searched(map.node(), load.tune, "streams", &load.streams);
+    check_searched(map.node(), load.tune, "window", &window);
+    axes.done()?;
     Ok(Tool::Tcp {
-        load: load.all()?,
-        window: window.all()?,
-        congestion: congestion.all()?,
+        load,
+        window,
+        congestion,
     })
 }
 
-fn udp(map: &Map<'_>, mtu: &AxisValues<u16>) -> Result<Tool, Reported> {
-    let load = RawLoad::read(map);
-    let datagram = axis(map, "datagram", None, |node| {
-        node.word_or("auto", axis::datagram)
-    });
-    let rate = axis(map, "rate", None, |node| node.word_or("max", axis::rate));
+fn udp(map: &Map<'_>, mtu: &[Spanned<u16>]) -> Result<Tool, Reported> {
+    let axes = Axes::of(map);
+    let (load, tune) = Load::read(map, &axes);
+    let datagram: Vec<Spanned<Option<u32>>> = axes.get("datagram");
+    let rate = axes.get("rate");
 
     let headers = IPV4_HEADER_BYTES + UDP_HEADER_BYTES;
     let given = datagram
@@ -189,19 +273,19 @@ fn udp(map: &Map<'_>, mtu: &AxisValues<u16>) -> Result<Tool, Reported> {
     check_iperf2(map.node(), &load.tool, given);
     // Given values stay; open ones are searched.
     let all_given = datagram.iter().all(|datagram| datagram.value.is_some())
-        && rate.iter().all(|rate| rate.value.is_some());
-    if let Ok(tune) = &load.tune
-        && tune.value
-        && all_given
-    {
+        && rate
+            .iter()
+            .all(|rate: &Spanned<Option<u64>>| rate.value.is_some());
+    if load.tune && all_given {
         let what = "`tune` has nothing to search: `datagram` and `rate` are given";
         let help = "write `rate: max` to have the best rate searched, or leave `tune` off";
-        map.node().mistake_at(&tune.place, what, help);
+        map.node().mistake_at(&tune, what, help);
     }
+    axes.done()?;
     Ok(Tool::Udp {
-        load: load.all()?,
-        datagram: datagram.all()?,
-        rate: rate.all()?,
+        load,
+        datagram,
+        rate,
     })
 }
 
@@ -209,7 +293,7 @@ fn udp(map: &Map<'_>, mtu: &AxisValues<u16>) -> Result<Tool, Reported> {
 /// come after it.
 fn check_iperf2(
     node: Node<'_>,
-    tools: &AxisValues<plan::Tool>,
+    tools: &[Spanned<plan::Tool>],
     datagrams: impl Iterator<Item = (u32, Place)>,
 ) {
     if !tools.iter().any(|tool| tool.value == plan::Tool::Iperf2) {
@@ -224,25 +308,14 @@ fn check_iperf2(
     }
 }
 
-fn ping(map: &Map<'_>, mtu: &AxisValues<u16>) -> Result<Tool, Reported> {
-    let node = map.node();
-    let count = map.with_default("count", PING_COUNT_DEFAULT, |node| {
-        node.integer(1..=PING_COUNT_MAX)
+fn ping(map: &Map<'_>, mtu: &[Spanned<u16>]) -> Result<Tool, Reported> {
+    let (node, axes) = (map.node(), Axes::of(map));
+    let count = map.get::<u32>("count");
+    let interval = map.get_with("interval", |node, interval| {
+        whole_millis(node, interval).map(|interval| node.spanned(interval))
     });
-    let interval = map.with_default(
-        "interval",
-        node.spanned(PING_INTERVAL_DEFAULT),
-        ping_interval,
-    );
-    let payload = axis(map, "payload", PING_PAYLOAD_DEFAULT, |node| {
-        // An IPv4 packet of 65535 B has 28 B of headers.
-        let range = Bytes::new(PING_PAYLOAD_MIN)..=Bytes::new(65_507);
-        // In range, so it fits.
-        node.size(range).map(|size| size.get() as u16)
-    });
-
-    let loaded = map.with_default("loaded", false, Node::bool);
-    let route = map.with_default("route", false, Node::bool);
+    let payload: Vec<Spanned<u16>> = axes.get("payload");
+    let (loaded, route) = (map.get("loaded"), map.get("route"));
 
     let headers = IPV4_HEADER_BYTES + ICMP_HEADER_BYTES;
     let given = payload
@@ -263,20 +336,20 @@ fn ping(map: &Map<'_>, mtu: &AxisValues<u16>) -> Result<Tool, Reported> {
             help,
         );
     }
+    axes.done()?;
     Ok(Tool::Ping {
         count: count?,
         interval: interval?.value,
-        payload: payload.all()?,
+        payload,
         loaded: loaded?,
         route: route?,
     })
 }
 
 /// `ping` silently drops fractions of a millisecond, and floods if nothing is left.
-fn ping_interval(node: Node<'_>) -> Result<Spanned<Duration>, Reported> {
-    let interval = node.duration(Duration::from_millis(1)..=Duration::from_secs(10))?;
+fn whole_millis(node: Node<'_>, interval: Duration) -> Result<Duration, Reported> {
     if interval.subsec_nanos().is_multiple_of(1_000_000) {
-        return Ok(node.spanned(interval));
+        return Ok(interval);
     }
     let what = format!(
         "{} is not a whole number of milliseconds",

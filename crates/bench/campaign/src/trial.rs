@@ -2,11 +2,10 @@
 
 use crate::device::{self, DeviceTrial};
 use crate::frames::{self, FrameTrial};
-use crate::impairment;
 use crate::tools::{self, ToolTrial};
 use plan::ProcedureKind;
 use strum::VariantArray;
-use yaml::{Node, Place, Reported, Spanned};
+use yaml::{Key, Node, Place, Reported, Spanned};
 
 /// One entry of `trials`.
 #[derive(Debug)]
@@ -30,27 +29,60 @@ pub(crate) enum Kind {
     Device(DeviceTrial),
 }
 
-#[derive(Debug, Clone, Copy)]
+#[derive(Clone, Copy)]
 enum Reader {
     Tool(tools::Reader),
     Frames(ProcedureKind),
+    Device(device::Reader),
+}
+
+/// A kind of trial: its name, its reader and its keys.
+type Known = (&'static str, (Reader, &'static [Key]));
+
+/// One list, so that the message about an unknown trial names all kinds.
+fn of_duts() -> Vec<Known> {
+    let tools = tools::TOOLS.map(|(name, reader, keys)| (name, (Reader::Tool(reader), keys)));
+    let frames = ProcedureKind::ALL.map(|kind| {
+        let keys = frames::keys_of(kind);
+        (kind.name(), (Reader::Frames(kind), keys))
+    });
+    tools.into_iter().chain(frames).collect()
+}
+
+fn of_devices() -> Vec<Known> {
+    let of = |(name, reader, keys)| (name, (Reader::Device(reader), keys));
+    device::TRIALS.map(of).into()
+}
+
+/// The kinds of all trials, and their keys.
+pub(crate) fn kinds() -> Vec<(&'static str, &'static [Key])> {
+    let all = of_duts().into_iter().chain(of_devices());
+    all.map(|(name, (_, keys))| (name, keys)).collect()
 }
 
 /// Reads one entry of `trials`.
 pub(crate) fn read(node: Node<'_>) -> Result<Trial, Reported> {
-    let tools = tools::TOOLS.map(|(name, reader)| (name, Reader::Tool(reader)));
-    let frames = ProcedureKind::VARIANTS.iter();
-    let frames = frames.map(|kind| (kind.name(), Reader::Frames(*kind)));
-    // One list, so that the message about an unknown trial names all kinds.
-    let kinds: Vec<_> = tools.into_iter().chain(frames).collect();
-    let (reader, body) = node.variant("trial", &kinds)?;
-    body.map(|map| {
+    read_known(node, "trial", &of_duts())
+}
+
+/// Reads one entry of the `trials` of crypto devices.
+pub(crate) fn read_of_devices(node: Node<'_>) -> Result<Trial, Reported> {
+    read_known(node, "device trial", &of_devices())
+}
+
+fn read_known(node: Node<'_>, noun: &str, known: &[Known]) -> Result<Trial, Reported> {
+    let ((reader, keys), body) = node.variant(noun, known)?;
+    body.keys(keys, |map| {
+        let names = |key| map.optional(key).map(names).transpose();
         let kind = match reader {
             Reader::Frames(kind) => frames::read(map, kind).map(Kind::Frames),
             Reader::Tool(reader) => tools::read(map, reader).map(Kind::Tool),
+            Reader::Device(reader) => reader(map).map(Kind::Device),
         };
-        let duts = map.optional("duts").map(dut_names).transpose();
-        let impair = map.optional("impair").map(impairment::names).transpose();
+        let (duts, impair) = match reader {
+            Reader::Device(_) => (names("devices"), Ok(None)),
+            _ => (names("duts"), names("impair")),
+        };
         Ok(Trial {
             place: body.place(),
             duts: duts?,
@@ -60,22 +92,7 @@ pub(crate) fn read(node: Node<'_>) -> Result<Trial, Reported> {
     })
 }
 
-/// Reads one entry of the `trials` of crypto devices.
-pub(crate) fn read_of_devices(node: Node<'_>) -> Result<Trial, Reported> {
-    let (reader, body) = node.variant("device trial", &device::TRIALS)?;
-    body.map(|map| {
-        let kind = reader(map).map(Kind::Device);
-        let devices = map.optional("devices").map(dut_names).transpose();
-        Ok(Trial {
-            place: body.place(),
-            duts: devices?,
-            impair: Vec::new(),
-            kind: kind?,
-        })
-    })
-}
-
-/// Names of DUTs; whether they exist is known when the whole file is read.
-fn dut_names(node: Node<'_>) -> Result<Vec<Spanned<String>>, Reported> {
+/// Names of DUTs or profiles; whether they exist is known when the whole file is read.
+fn names(node: Node<'_>) -> Result<Vec<Spanned<String>>, Reported> {
     node.one_or_many(|item| Ok(item.spanned(item.text()?.to_owned())))
 }

@@ -1,21 +1,38 @@
 //! Trials of video: their axes and their points.
 
-use crate::axis::{self, axis};
+use crate::axis::Axes;
 use crate::grid::Grid;
+use crate::keys::{CORES, MTU, OF_ALL, OFFLOADS, seconds};
 use plan::{Axis, Picture, Player, VideoTest, VideoTransport, nanos};
 use std::time::Duration;
 use units::Layer;
-use yaml::{Map, Reported, Spanned};
+use yaml::Absent::Default as Usual;
+use yaml::{Key, Map, Reported, Spanned, Value};
 
-const DURATION_DEFAULT: Duration = Duration::from_secs(10);
-/// A clip is kept in memory, and decoded before the first trial.
-const DURATION_MAX: Duration = Duration::from_secs(300);
-const DURATION_MIN: Duration = Duration::from_secs(1);
-const STREAMS_DEFAULT: u16 = 2;
-const STREAMS_MAX: u16 = 16;
-const RATE_DEFAULT: u64 = 2_000_000;
-const RATE_MIN: u64 = 200_000;
-const RATE_MAX: u64 = 50_000_000;
+#[rustfmt::skip]
+pub(crate) const KEYS: &[Key] = &[
+    OF_ALL,
+    MTU,
+    CORES,
+    Key::new("player", Value::Axis(&Value::Name(Value::variants::<Player>)), Usual("vlc"),
+        "Player. VLC refuses to run as root, so it is started as `nobody`, which needs root, not \
+         only a user namespace"),
+    Key::new("transport", Value::Axis(&Value::Name(Value::variants::<VideoTransport>)),
+        Usual("rtp"),
+        "An MPEG transport stream in RTP over UDP, sent by ffmpeg at the clip's rate; or a file, \
+         fetched as the player needs it from Python's `http.server`"),
+    Key::new("streams", Value::Axis(&Value::Integer(1, 16)), Usual("2"),
+        "Concurrent streams, each with a separate player"),
+    Key::new("picture", Value::Axis(&Value::Name(|| Value::names(&Picture::ALL))), Usual("360p"),
+        "Size of the picture; 25 frames/s"),
+    Key::new("rate", Value::Axis(&Value::BitRate(Layer::Payload, 200_000, 50_000_000)),
+        Usual("2 Mbit/s"), "Rate of the encoder (H.264)"),
+    // A clip is kept in memory, and decoded before the first trial.
+    Key::new("duration", Value::Axis(&Value::Time(seconds(1), seconds(300))), Usual("10 s"),
+        "The part of the clip that counts; 2 s before it and 1 s after it do not")
+        .range("1 s to 300 s"),
+    OFFLOADS,
+];
 
 /// The axes of video.
 #[derive(Debug)]
@@ -31,35 +48,17 @@ pub(crate) struct VideoAxes {
 
 /// Reads the keys of a `video` trial.
 pub(crate) fn read(map: &Map<'_>) -> Result<VideoAxes, Reported> {
-    let player = axis(map, "player", Player::default(), |node| {
-        node.choice("player")
-    });
-    let transport = axis(map, "transport", VideoTransport::default(), |node| {
-        node.choice("transport")
-    });
-    let streams = axis(map, "streams", STREAMS_DEFAULT, |node| {
-        node.integer(1..=STREAMS_MAX)
-    });
-    let picture = axis(map, "picture", Picture::default(), |node| {
-        node.choice("picture")
-    });
-    let rate = axis(map, "rate", RATE_DEFAULT, |node| {
-        node.bit_rate(Layer::Payload, RATE_MIN..=RATE_MAX)
-            .map(|rate| rate.bps())
-    });
-    let duration = axis(map, "duration", DURATION_DEFAULT, |node| {
-        node.duration(DURATION_MIN..=DURATION_MAX)
-    });
-    let cores = axis(map, "cores", 1, |node| node.integer(1..=axis::CORES_MAX));
-    Ok(VideoAxes {
-        player: player.all()?,
-        transport: transport.all()?,
-        streams: streams.all()?,
-        picture: picture.all()?,
-        rate: rate.all()?,
-        duration: duration.all()?,
-        cores: cores.all()?,
-    })
+    let axes = Axes::of(map);
+    let read = VideoAxes {
+        player: axes.read("player", |node| node.choice("player")),
+        transport: axes.read("transport", |node| node.choice("transport")),
+        streams: axes.get("streams"),
+        picture: axes.read("picture", |node| node.choice("picture")),
+        rate: axes.get("rate"),
+        duration: axes.get("duration"),
+        cores: axes.get("cores"),
+    };
+    axes.done().map(|()| read)
 }
 
 impl VideoAxes {

@@ -11,6 +11,8 @@ pub(crate) struct Schema {
 
 #[derive(Debug, Clone, Copy, ValueEnum)]
 pub(crate) enum FileKind {
+    /// Campaigns
+    Campaign,
     /// Labs
     Lab,
     /// Configurations of `encrypt`

@@ -6,6 +6,7 @@ use crate::output;
 
 pub(crate) fn schema(arguments: &Schema) -> Result<Exit, Failure> {
     let schema = match arguments.kind {
+        FileKind::Campaign => yaml::schema("Campaign of Cipherbench", campaign::CAMPAIGN_KEYS),
         FileKind::Lab => yaml::schema("Lab of Cipherbench", campaign::LAB_KEYS),
         FileKind::Encryptor => yaml::schema(
             "Configuration of `cipherbench encrypt`",

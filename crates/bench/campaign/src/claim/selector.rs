@@ -1,57 +1,68 @@
 //! Coordinates that limit a claim to some of the cells that measure it.
 
-use crate::axis::{self, CORES_MAX, STREAMS_MAX};
+use crate::axis;
 use crate::expand::Draft;
 use crate::frames::{self, mix};
+use crate::keys::{CORES_VALUE, DATAGRAM};
 use plan::{Axis, Cell, Coordinate, Direction, Measurement, Value};
-use units::Bytes;
-use yaml::{Map, Node, Reported, Spanned};
+use yaml::Absent::Depends;
+use yaml::{FromNode, Key, Map, Node, Reported, Spanned, Value as Declared};
 
-type Read = fn(Node<'_>) -> Result<Value, Reported>;
+/// The axes that can be given. To add one: its key here, and the value that a cell has in
+/// [`Cell::value`].
+pub(super) const KEYS: Key = Key::group("(cells)", NAMED);
 
-/// The axes that can be given, and their values. To add one: its line here, the
-/// value that a cell has in [`Cell::value`], and its row in `docs/campaign.md`.
-const SELECTORS: [(Axis, Read); 13] = [
-    (Axis::Mtu, |node| {
-        axis::mtu(node, axis::MTU_MAX).map(Value::from)
-    }),
-    (Axis::Cores, |node| integer(node, CORES_MAX.into())),
-    (Axis::Offloads, switch),
-    (Axis::Streams, |node| integer(node, STREAMS_MAX.into())),
-    (Axis::Datagram, |node| axis::datagram(node).map(Value::from)),
+#[rustfmt::skip]
+const NAMED: &[Key] = &[
+    selector("mtu", Declared::Size(axis::MTU_MIN, axis::MTU_MAX),
+        "Restricts the claim to cells with this value, as do the keys below")
+        .range("of `tcp`, `udp` and `ping`"),
+    selector("cores", CORES_VALUE, "Cores of each station").range("but of `ping`"),
+    selector("offloads", Declared::Switch, ""),
+    selector("streams", Declared::Integer(1, axis::STREAMS_MAX as u64), "")
+        .range("of `tcp` and `udp`"),
+    selector("datagram", DATAGRAM, "").range("of `udp`"),
     // Limited by its type only: a value that no cell has is reported with the existing values.
-    (Axis::Payload, |node| {
-        let size = node.size(Bytes::new(1)..=Bytes::new(65_507));
-        size.map(|size| size.get().into())
-    }),
-    (Axis::Frame, |node| mix::read(node).map(Value::from)),
-    (Axis::Direction, |node| {
-        let direction = node.one_of("direction", &Direction::ALL.map(|it| (it.name(), it)));
-        direction.map(Value::from)
-    }),
-    (Axis::Ip, |node| {
-        let version = node.one_of("IP version", &frames::IP_VERSIONS);
-        version.map(Value::from)
-    }),
-    (Axis::Flows, |node| integer(node, u32::MAX)),
-    (Axis::Tunnels, |node| integer(node, u32::MAX)),
-    (Axis::Workers, |node| integer(node, u16::MAX.into())),
-    (Axis::Duplex, switch),
+    selector("payload", Declared::Size(1, 65_507), "").range("of `ping`"),
+    selector("frame", mix::VALUE, "").words("size or mix").range(OF_FRAMES),
+    selector("direction", frames::DIRECTION, "").range(OF_FRAMES),
+    selector("ip", frames::IP, "").words("4 or 6").range(OF_FRAMES),
+    selector("flows", Declared::Integer(1, u32::MAX as u64), "").range(OF_FRAMES),
+    selector("tunnels", Declared::Integer(1, u32::MAX as u64), "Tunnels that share the flows")
+        .range(OF_FRAMES),
+    selector("workers", Declared::Integer(1, u16::MAX as u64), "").range("of `cipherbench`"),
+    selector("duplex", Declared::Switch, "").range(OF_FRAMES),
 ];
+const OF_FRAMES: &str = "of frame tests";
 
-fn integer(node: Node<'_>, most: u32) -> Result<Value, Reported> {
-    node.integer(1..=most).map(Value::from)
+const fn selector(name: &'static str, value: Declared, meaning: &'static str) -> Key {
+    Key::new(name, value, Depends("all"), meaning)
 }
 
-fn switch(node: Node<'_>) -> Result<Value, Reported> {
-    node.bool().map(Value::from)
+fn read(axis: Axis, node: Node<'_>, declared: &Declared) -> Result<Value, Reported> {
+    match axis {
+        Axis::Mtu => axis::mtu(node, axis::MTU_MAX).map(Value::from),
+        Axis::Offloads | Axis::Duplex => node.bool().map(Value::from),
+        Axis::Frame => mix::read(node).map(Value::from),
+        Axis::Direction => {
+            let direction = node.one_of("direction", &Direction::ALL.map(|it| (it.name(), it)));
+            direction.map(Value::from)
+        }
+        Axis::Ip => node
+            .one_of("IP version", &frames::IP_VERSIONS)
+            .map(Value::from),
+        // The others are numbers, of bytes or alone.
+        _ => u64::from_node(node, declared).map(Value::from),
+    }
 }
 
 /// Reads all selectors of a claim.
 pub(super) fn read_all(map: &Map<'_>) -> Result<Vec<Spanned<Coordinate>>, Reported> {
-    let given = SELECTORS.iter().filter_map(|(axis, read)| {
-        let node = map.optional(axis.key())?;
-        Some(read(node).map(|value| node.spanned(axis.at(value))))
+    let given = NAMED.iter().map(Key::name).filter_map(|key| {
+        let node = map.optional(key)?;
+        let axis = Axis::all().find(|axis| axis.key() == key)?;
+        let value = read(axis, node, map.value(key));
+        Some(value.map(|value| node.spanned(axis.at(value))))
     });
     let found: Vec<_> = given.collect();
     found.into_iter().collect()

@@ -1,62 +1,92 @@
 //! The settings of the project's encryptor, each an axis, and checks which of them are
 //! incompatible.
 
-use super::entry::{Entry, Variants, WeakAllowed, name, suite, suites};
-use crate::axis::{AxisValues, RUN_MAX, axis};
+use super::entry::{Duts, INSECURE, LEGACY, NAME, SUITE, Variants, WeakAllowed, suite};
+use crate::axis::{Axes, RUN_MAX};
+use crate::keys::millis;
 use catalog::{Choice, CpuChoice};
-use plan::{Encryptor, KeySource, Mode, compact, compact_time, nanos};
+use plan::{Adapter, Encryptor, KeySource, Mode, compact, compact_time, nanos};
 use std::time::Duration;
 use units::{BitRate, Layer};
 use wire::Suite;
-use yaml::{Map, Node, Reported};
+use yaml::Absent::Default;
+use yaml::{Key, Map, Node, Reported, Spanned, Value};
 
-/// Most worker threads per gateway.
-const WORKERS_MAX: u16 = 256;
-/// Most tunnels of one encryptor.
-const TUNNELS_MAX: u16 = 1000;
-
-/// Minimum lifetime of agreed keys: a handshake of each tunnel takes milliseconds.
-const REKEY_EVERY_MIN: Duration = Duration::from_millis(100);
+#[rustfmt::skip]
+pub(super) const KEYS: &[Key] = &[
+    NAME,
+    Key::new("mode", Value::Axis(&Value::Name(Value::variants::<Mode>)), Default("l3"),
+        "Payload, see below"),
+    SUITE,
+    LEGACY,
+    INSECURE,
+    Key::new("workers", Value::Axis(&Value::Integer(1, 256)), Default("1"),
+        "Worker threads (lanes) on each gateway"),
+    Key::new("tunnels", Value::Axis(&Value::Integer(1, 1000)), Default("1"),
+        "Tunnels between the gateways, each with separate keys and networks")
+        .range("1 to 1000, with `workers` multiplied at most 4096, 1 unless `mode: l3`"),
+    Key::new("aggregate", Value::Axis(&Value::Switch), Default("off"),
+        "Small packets share ESP packets (AGGFRAG, RFC 9347); only with `direction: both`")
+        .range("with `mode: l3`"),
+    Key::new("busy_poll", Value::Axis(&Value::Switch), Default("off"),
+        "Workers poll for packets: lowest latency, one core each"),
+    Key::new("keys", Value::Axis(&Value::Name(|| KeySource::ALL.map(KeySource::name).to_vec())),
+        Default("static"), "Source of keys, see below")
+        .range("`static`, `pqc`, `ppk`, `qkd`, `both`; only `static` with `mode: l2tpv3-clear`"),
+    // A handshake of each tunnel takes milliseconds.
+    Key::new("rekey_every", Value::Axis(&Value::Time(millis(100), RUN_MAX)), Default("1 h"),
+        "Interval at which gateways negotiate new keys")
+        .range("100 ms to 24 h, not with `static` alone"),
+    Key::new("engine", Value::Axis(&Choice::VALUE), Default("auto"),
+        "Crypto engine; `auto` uses the fastest for each batch among the engines that pass their \
+         known-answer tests. `{ below: 128 B, use: rustcrypto, else: ipsec-mb }` fixes a \
+         threshold, `{ model: { latency: 50 µs, rate: 10 Gbit/s }, else: auto }` models a \
+         coprocessor ([encryptor](encryptor.md))")
+        .words("name or map, axis")
+        .range("`auto`, `ipsec-mb`, `aws-lc`, `rustcrypto`, `gost-avx512`, `gost-avx2`, \
+         `gost-portable`, `\"null\"`, or a map"),
+];
 
 /// Settings that vary are added to the name, in this order: mode, suite, workers, tunnels, engine,
 /// aggregation, polling, keys, time of a rekey.
-pub(super) fn read(map: &Map<'_>) -> Result<Entry<Encryptor>, Reported> {
-    let name = name(map, "cipherbench");
-    let allowed = WeakAllowed::read(map);
-    let axes = Axes {
-        mode: axis(map, "mode", Mode::L3, |node| node.choice("mode")),
-        suite: suites(map, Suite::Aes256Gcm, &allowed, |node, allowed| {
-            suite(node, &Suite::ALL, allowed)
-        }),
-        workers: axis(map, "workers", 1, |node| node.integer(1..=WORKERS_MAX)),
-        tunnels: axis(map, "tunnels", 1, |node| node.integer(1..=TUNNELS_MAX)),
-        engine: axis(map, "engine", Choice::Auto, engine),
-        aggregate: axis(map, "aggregate", false, Node::bool),
-        busy_poll: axis(map, "busy_poll", false, Node::bool),
-        keys: axis(map, "keys", KeySource::Static, |node| {
-            node.one_of(
-                "key source",
-                &KeySource::ALL.map(|keys| (keys.name(), keys)),
-            )
-        }),
-        rekey_every: axis(map, "rekey_every", KeySource::REKEY_EVERY, |node| {
-            node.duration(REKEY_EVERY_MIN..=RUN_MAX)
-        }),
+pub(super) fn read(map: &Map<'_>) -> Result<Duts, Reported> {
+    let (allowed, axes) = (WeakAllowed::read(map), Axes::of(map));
+    let mode = axes.read("mode", |node| node.choice("mode"));
+    let suite = allowed.suites(&axes, |node, allowed| suite(node, &Suite::ALL, allowed));
+    let (workers, tunnels) = (axes.get("workers"), axes.get("tunnels"));
+    let engine = axes.read("engine", engine);
+    let (aggregate, busy_poll) = (axes.get("aggregate"), axes.get("busy_poll"));
+    // Apart from the others: one check needs all values of this axis.
+    let of_keys = Axes::of(map);
+    let known = KeySource::ALL.map(|keys| (keys.name(), keys));
+    let keys = of_keys.read("keys", |node| node.one_of("key source", &known));
+    let settings = Settings {
+        mode,
+        suite,
+        workers,
+        tunnels,
+        engine,
+        aggregate,
+        busy_poll,
+        keys,
+        rekey_every: axes.get("rekey_every"),
     };
-    axes.check(map.node());
-    axes.variants().named(name)
+    settings.check(map.node(), of_keys.done().is_ok());
+    of_keys.done().and(axes.done())?;
+    Ok(settings.variants().duts(Adapter::Cipherbench))
 }
 
-struct Axes {
-    mode: AxisValues<Mode>,
-    suite: AxisValues<Suite>,
-    workers: AxisValues<u16>,
-    tunnels: AxisValues<u16>,
-    engine: AxisValues<Choice>,
-    aggregate: AxisValues<bool>,
-    busy_poll: AxisValues<bool>,
-    keys: AxisValues<KeySource>,
-    rekey_every: AxisValues<Duration>,
+/// The values of all axes.
+struct Settings {
+    mode: Vec<Spanned<Mode>>,
+    suite: Vec<Spanned<Suite>>,
+    workers: Vec<Spanned<u16>>,
+    tunnels: Vec<Spanned<u16>>,
+    engine: Vec<Spanned<Choice>>,
+    aggregate: Vec<Spanned<bool>>,
+    busy_poll: Vec<Spanned<bool>>,
+    keys: Vec<Spanned<KeySource>>,
+    rekey_every: Vec<Spanned<Duration>>,
 }
 
 /// A name, or a map as the encryptor's configuration has it. The control cannot be combined: the
@@ -108,12 +138,12 @@ fn named(choice: &Choice) -> Vec<&str> {
     }
 }
 
-impl Axes {
+impl Settings {
     /// Checks axes against each other.
-    fn check(&self, node: Node<'_>) {
+    fn check(&self, node: Node<'_>, all_keys: bool) {
         self.check_sas(node);
         self.check_engines(node);
-        self.check_keys(node);
+        self.check_keys(node, all_keys);
         let Some(bridging) = self.mode.iter().find(|mode| mode.value.bridges()) else {
             return;
         };
@@ -133,7 +163,7 @@ impl Axes {
     }
 
     /// Without ESP there are no keys, and static ones are not renewed by time.
-    fn check_keys(&self, node: Node<'_>) {
+    fn check_keys(&self, node: Node<'_>, all_keys: bool) {
         let agreed = || self.keys.iter().filter(|keys| keys.value.is_agreed());
         let clear = self.mode.iter().find(|mode| !mode.value.has_esp());
         if let (Some(mode), Some(keys)) = (clear, agreed().next()) {
@@ -143,11 +173,11 @@ impl Axes {
             node.mistake_at(&keys.place, what, help);
         }
         // An unreadable value may have been an agreed key source.
-        let given = self.rekey_every.iter().next();
+        let given = self.rekey_every.first();
         // A default has the place of the map, and applies to agreed keys only.
         let given = given.filter(|every| every.place != node.place());
         if let Some(every) = given
-            && self.keys.is_whole()
+            && all_keys
             && agreed().next().is_none()
         {
             let what = "static keys are not renewed by time";
@@ -205,41 +235,41 @@ impl Axes {
     }
 
     /// Static keys are not renewed by time: all times make one DUT of them.
-    fn variants(self) -> Variants<Encryptor> {
+    fn variants(&self) -> Variants<Encryptor> {
         Variants::of(Encryptor::new(Suite::Aes256Gcm))
-            .by(self.mode, |it, mode| {
+            .by(&self.mode, |it, mode| {
                 it.mode = mode;
                 mode.name()
             })
-            .by(self.suite, |it, suite| {
+            .by(&self.suite, |it, suite| {
                 it.suite = suite;
                 suite.name()
             })
-            .by(self.workers, |it, workers| {
+            .by(&self.workers, |it, workers| {
                 it.workers = workers;
                 format!("w{workers}")
             })
-            .by(self.tunnels, |it, tunnels| {
+            .by(&self.tunnels, |it, tunnels| {
                 it.tunnels = tunnels;
                 format!("t{tunnels}")
             })
-            .by(self.engine, |it, engine| {
+            .by(&self.engine, |it, engine| {
                 it.engine = engine;
                 word(&it.engine)
             })
-            .by(self.aggregate, |it, aggregate| {
+            .by(&self.aggregate, |it, aggregate| {
                 it.aggregate = aggregate;
                 if aggregate { "aggregate" } else { "" }
             })
-            .by(self.busy_poll, |it, busy_poll| {
+            .by(&self.busy_poll, |it, busy_poll| {
                 it.busy_poll = busy_poll;
                 if busy_poll { "polling" } else { "" }
             })
-            .by(self.keys, |it, keys| {
+            .by(&self.keys, |it, keys| {
                 it.keys = keys;
                 keys.name()
             })
-            .by(self.rekey_every, |it, every| {
+            .by(&self.rekey_every, |it, every| {
                 // Follows the axis `keys`, which it depends on.
                 it.rekey_every_ns = it.keys.is_agreed().then(|| nanos(every));
                 match it.rekey_every_ns {

@@ -1,26 +1,88 @@
 //! Crypto devices: one entry of `devices` to one DUT or, if `count` is a list, several.
 //!
-//! To add a kind: a variant of [`DeviceKind`], its name in [`KINDS`], a reader of its settings
-//! here, and its row in `docs/campaign.md`; what opens it is in `device`.
+//! To add a kind: a variant of [`DeviceKind`], its name and its keys in [`KINDS`], and a reader of
+//! its settings here; what opens it is in `device`.
 
-use super::entry::{Entry, name};
-use crate::axis::axis;
-use plan::{Device, DeviceFault, DeviceKind, DeviceModel, Devices, nanos};
+use super::entry::{Entry, NAME, name};
+use crate::axis::Axes;
+use crate::keys::{SHARE, seconds};
+use crate::words::path;
+use plan::{Adapter, Device, DeviceFault, DeviceKind, DeviceModel, Devices};
 use std::time::Duration;
-use units::{Layer, Ratio};
-use yaml::{Map, Node, Place, Reported, Spanned};
+use units::Layer;
+use yaml::Absent::{Default, Depends, Required};
+use yaml::{Key, Map, Node, Place, Reported, Spanned, Value};
 
 /// Most devices that work in parallel.
 const COUNT_MAX: u32 = 64;
-/// Most units of a modelled coprocessor, and the longest queue before it.
-const PARALLEL_MAX: u32 = 1024;
-const QUEUE_MAX: u32 = 65_536;
 const TEXT_CHARS_MAX: usize = 100;
 
-const LATENCY_DEFAULT: Duration = Duration::from_micros(20);
-const QUEUE_DEFAULT: u32 = 256;
-/// Of the model's times: a slower device is a slip of the unit.
-const MODEL_TIME_MAX: Duration = Duration::from_secs(10);
+/// Keys of each entry.
+#[rustfmt::skip]
+const EACH: Key = Key::group("(each)", &[
+    NAME.meaning("Name in tables"),
+    Key::new("offload", Value::Switch, Depends("on for `pkcs11` and `model`"),
+        "Declares that the device takes work off the CPU, so that its figures need \
+         [proof](#who-did-the-work)"),
+]);
+/// Of each that is not unique.
+#[rustfmt::skip]
+const COUNT: Key = Key::group("(count)", &[
+    Key::new("count", Value::Axis(&Value::Integer(1, COUNT_MAX as u64)), Default("1"),
+        "Number of equal devices used together. In a list, numbers above 1 are added to the name: \
+         `card x2`"),
+]);
+
+#[rustfmt::skip]
+const ENGINE: &[Key] = &[
+    Key::new("kernel", Value::Or("auto", &Value::Name(|| Value::names(&KERNELS))), Default("auto"),
+        "Kernel of the GOST ciphers; `auto`: the fastest here"),
+];
+#[rustfmt::skip]
+const OPENSSL: &[Key] = &[
+    Key::new("provider", Value::Text, Depends("the default provider"),
+        "A provider by name; not with `engine`").excludes(&["engine"]),
+    Key::new("engine", Value::Text, Depends("none"),
+        "An engine by name: `gost`, `afalg`, or that of a card"),
+    Key::new("module", Value::Path, Depends("where OpenSSL looks"),
+        "File of the provider or engine").range("with `provider` or `engine`"),
+];
+#[rustfmt::skip]
+const PKCS11: &[Key] = &[
+    Key::new("module", Value::Path, Required, "The module: `/usr/lib/softhsm/libsofthsm2.so`"),
+    Key::new("slot", Value::Integer(0, u32::MAX as u64), Depends("the only one with a token"),
+        "Slot").range("not with `token`").excludes(&["token"]),
+    Key::new("token", Value::Text, Depends("none"), "The token by its label"),
+    Key::new("pin_file", Value::Path, Required,
+        "File with only the user's PIN, readable by its owner only, so that the PIN is in no \
+         campaign and no journal"),
+];
+#[rustfmt::skip]
+const MODEL: &[Key] = &[
+    Key::new("rate", Value::BitRate(Layer::Payload, 1_000, 1_000_000_000_000), Required,
+        "Input that one unit processes"),
+    Key::new("latency", MODEL_TIME, Default("20 µs"),
+        "From the end of processing until the result is back"),
+    Key::new("operation", MODEL_TIME, Default("0 ns"),
+        "Additional time of a unit for each operation"),
+    Key::new("parallel", Value::Integer(1, 1024), Default("1"), "Units that work in parallel"),
+    Key::new("queue", Value::Integer(1, 65_536), Default("256"),
+        "Maximum number of operations in the device; others wait"),
+    Key::new("errors", SHARE, Default("0 %"), "Share of the operations that fail"),
+    Key::new("fault", Value::Name(|| Value::names(&FAULTS)), Default("fails"),
+        "Kind of failure: the operation reports an error; one byte is wrong, without an error; \
+         the device stops until it is restarted; the operation never returns; the process that \
+         uses the device crashes"),
+];
+/// A slower device is a slip of the unit.
+const MODEL_TIME: Value = Value::Time(Duration::ZERO, seconds(10));
+#[rustfmt::skip]
+const SEVERAL: &[Key] = &[
+    Key::new("members", Value::List(&Value::Kinds(|| {
+        let members = KINDS.iter().filter(|known| known.1 != Kind::Several);
+        members.map(|(name, _, keys, _)| (*name, *keys)).collect()
+    })), Required, "Devices as above, without `name`, `count` and `offload`").range("1 to 64"),
+];
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Kind {
@@ -32,14 +94,48 @@ enum Kind {
     Several,
 }
 
-const KINDS: [(&str, Kind); 6] = [
-    ("engine", Kind::Engine),
-    ("openssl", Kind::OpenSsl),
-    ("pkcs11", Kind::Pkcs11),
-    ("softhsm", Kind::SoftHsm),
-    ("model", Kind::Model),
-    ("several", Kind::Several),
+/// The kinds, with the keys that they have as a member of several, and as an entry.
+const KINDS: [(&str, Kind, &[Key], &[Key]); 6] = [
+    (
+        "engine",
+        Kind::Engine,
+        ENGINE,
+        &[EACH, COUNT, Key::group("(own)", ENGINE)],
+    ),
+    (
+        "openssl",
+        Kind::OpenSsl,
+        OPENSSL,
+        &[EACH, COUNT, Key::group("(own)", OPENSSL)],
+    ),
+    // A token is unique: `count` is reported as an unknown key there.
+    (
+        "pkcs11",
+        Kind::Pkcs11,
+        PKCS11,
+        &[EACH, Key::group("(own)", PKCS11)],
+    ),
+    ("softhsm", Kind::SoftHsm, &[], &[EACH, COUNT]),
+    (
+        "model",
+        Kind::Model,
+        MODEL,
+        &[EACH, COUNT, Key::group("(own)", MODEL)],
+    ),
+    (
+        "several",
+        Kind::Several,
+        SEVERAL,
+        &[EACH, Key::group("(own)", SEVERAL)],
+    ),
 ];
+
+pub(super) const KINDS_VALUE: Value = Value::Kinds(|| {
+    KINDS
+        .iter()
+        .map(|(name, _, _, keys)| (*name, *keys))
+        .collect()
+});
 
 const KERNELS: [(&str, &str); 3] = [
     ("portable", "portable"),
@@ -56,32 +152,28 @@ const FAULTS: [(&str, DeviceFault); 5] = [
 ];
 
 /// Reads one entry of `devices`.
-pub(super) fn read(node: Node<'_>) -> Result<(Entry<Devices>, Place), Reported> {
-    let (kind, body) = node.variant("device", &KINDS)?;
-    body.map(|map| {
-        let offload = map.with_default("offload", None, |node| node.bool().map(Some));
+pub(super) fn read(node: Node<'_>) -> Result<(Entry, Place), Reported> {
+    let known = KINDS.map(|(name, kind, _, keys)| (name, (kind, keys)));
+    let ((kind, keys), body) = node.variant("device", &known)?;
+    body.keys(keys, |map| {
+        let offload = map.find("offload");
         if kind == Kind::Several {
             return Ok((several(map, offload)?, map.node().place()));
         }
-        // Not requested for a token: `count` is reported as an unknown key there.
-        let counts = (kind != Kind::Pkcs11).then(|| {
-            axis(map, "count", 1, |node: Node<'_>| {
-                node.integer(1..=COUNT_MAX)
-            })
-        });
+        let axes = Axes::of(map);
+        let counts = match kind {
+            Kind::Pkcs11 => vec![map.node().spanned(1)],
+            _ => axes.get("count"),
+        };
         let device = of_kind(map, kind);
         let name = name(
             map,
             &device.as_ref().map_or_else(|_| String::new(), usual_name),
         );
-        // A token is unique: `count` does not apply to it.
-        let counts = match counts {
-            Some(counts) => counts.all()?,
-            None => vec![map.node().spanned(1)],
-        };
+        axes.done()?;
         let (name, device, offload) = (name?, device?, offload?);
         let duts = identical(&name, &device, offload, &counts);
-        Ok((Entry { name, duts }, map.node().place()))
+        Ok((Entry::of_devices(name, duts), map.node().place()))
     })
 }
 
@@ -119,10 +211,7 @@ fn identical(
 }
 
 /// Different devices in parallel.
-fn several(
-    map: &Map<'_>,
-    offload: Result<Option<bool>, Reported>,
-) -> Result<Entry<Devices>, Reported> {
+fn several(map: &Map<'_>, offload: Result<Option<bool>, Reported>) -> Result<Entry, Reported> {
     let name = name(map, "several");
     let members = map.required("members").and_then(|node| {
         let members = node.list(member)?;
@@ -143,16 +232,28 @@ fn several(
     });
     let members = members.collect();
     let duts = vec![(name.clone(), Devices { members, offloads })];
-    Ok(Entry { name, duts })
+    Ok(Entry::of_devices(name, duts))
+}
+
+impl Entry {
+    fn of_devices(name: String, duts: Vec<(String, Devices)>) -> Self {
+        let duts = duts.into_iter();
+        Self {
+            name,
+            duts: duts
+                .map(|(name, devices)| (name, Adapter::Device(devices)))
+                .collect(),
+        }
+    }
 }
 
 fn member(node: Node<'_>) -> Result<DeviceKind, Reported> {
-    let kinds: Vec<_> = KINDS
-        .into_iter()
-        .filter(|(_, kind)| *kind != Kind::Several)
+    let known = KINDS.iter().filter(|known| known.1 != Kind::Several);
+    let known: Vec<_> = known
+        .map(|(name, kind, keys, _)| (*name, (*kind, *keys)))
         .collect();
-    let (kind, body) = node.variant("device", &kinds)?;
-    body.map(|map| of_kind(map, kind))
+    let ((kind, keys), body) = node.variant("device", &known)?;
+    body.keys(keys, |map| of_kind(map, kind))
 }
 
 fn of_kind(map: &Map<'_>, kind: Kind) -> Result<DeviceKind, Reported> {
@@ -186,7 +287,7 @@ fn usual_name(device: &DeviceKind) -> String {
 }
 
 fn engine(map: &Map<'_>) -> Result<DeviceKind, Reported> {
-    let kernel = map.with_default("kernel", None, |node| {
+    let kernel = map.read("kernel", |node| {
         node.word_or("auto", |node| node.one_of("kernel", &KERNELS))
     });
     Ok(DeviceKind::Engine {
@@ -195,12 +296,12 @@ fn engine(map: &Map<'_>) -> Result<DeviceKind, Reported> {
 }
 
 fn openssl(map: &Map<'_>) -> Result<DeviceKind, Reported> {
-    let provider = map.with_default("provider", None, |node| word(node).map(Some));
-    let engine = map.with_default("engine", None, |node| {
-        word(node).map(|engine| Some(node.spanned(engine)))
+    let provider = map.find_with("provider", word);
+    let engine = map.find_with("engine", |node, text| {
+        word(node, text).map(|engine| node.spanned(engine))
     });
-    let module = map.with_default("module", None, |node| {
-        node.path().map(|path| Some(node.spanned(path)))
+    let module = map.find_with("module", |node, module| {
+        path(node, module).map(|module| node.spanned(module))
     });
     let (provider, engine, module) = (provider?, engine?, module?);
     if let (Some(_), Some(engine)) = (&provider, &engine) {
@@ -222,13 +323,8 @@ fn openssl(map: &Map<'_>) -> Result<DeviceKind, Reported> {
 }
 
 fn pkcs11(map: &Map<'_>) -> Result<DeviceKind, Reported> {
-    let module = map.required("module").and_then(Node::path);
-    let slot = map.with_default("slot", None, |node| {
-        let slot = node.integer(0..=u64::from(u32::MAX))?;
-        Ok(Some(node.spanned(slot)))
-    });
-    let token = map.with_default("token", None, |node| word(node).map(Some));
-    let pin_file = map.required("pin_file").and_then(Node::path);
+    let (module, slot) = (map.get_with("module", path), map.find::<Spanned<_>>("slot"));
+    let (token, pin_file) = (map.find_with("token", word), map.get_with("pin_file", path));
     let (slot, token) = (slot?, token?);
     if let (Some(slot), Some(_)) = (&slot, &token) {
         let what = "the token is named twice: by its slot and by its label";
@@ -243,23 +339,10 @@ fn pkcs11(map: &Map<'_>) -> Result<DeviceKind, Reported> {
 }
 
 fn model(map: &Map<'_>) -> Result<DeviceModel, Reported> {
-    let time = |node: Node<'_>| node.duration(Duration::ZERO..=MODEL_TIME_MAX).map(nanos);
-    let latency = map.with_default("latency", nanos(LATENCY_DEFAULT), time);
-    let rate = map.required("rate").and_then(|node| {
-        node.bit_rate(Layer::Payload, 1_000..=1_000_000_000_000)
-            .map(|rate| rate.bps())
-    });
-    let operation = map.with_default("operation", 0, time);
-    let parallel = map.with_default("parallel", 1, |node| node.integer(1..=PARALLEL_MAX));
-    let queue = map.with_default("queue", QUEUE_DEFAULT, |node| node.integer(1..=QUEUE_MAX));
-    let errors = map.with_default("errors", 0, |node| {
-        // Not above one, so it fits.
-        node.ratio(Ratio::from_ppm(0)..=Ratio::from_percent(100))
-            .map(|ratio| ratio.ppm() as u32)
-    });
-    let fault = map.with_default("fault", DeviceFault::Fails, |node| {
-        node.one_of("fault", &FAULTS)
-    });
+    let (latency, rate) = (map.get("latency"), map.get("rate"));
+    let (operation, parallel) = (map.get("operation"), map.get("parallel"));
+    let (queue, errors) = (map.get("queue"), map.get("errors"));
+    let fault = map.read("fault", |node| node.one_of("fault", &FAULTS));
     Ok(DeviceModel {
         latency_ns: latency?,
         rate_bps: rate?,
@@ -272,10 +355,9 @@ fn model(map: &Map<'_>) -> Result<DeviceModel, Reported> {
 }
 
 /// A name defined elsewhere: one line, not empty.
-fn word(node: Node<'_>) -> Result<String, Reported> {
-    let text = node.text()?;
-    if text.chars().count() <= TEXT_CHARS_MAX && !text.contains('\n') {
-        Ok(text.to_owned())
+fn word(node: Node<'_>, text: String) -> Result<String, Reported> {
+    if text.chars().count() <= TEXT_CHARS_MAX && !text.chars().any(char::is_control) {
+        Ok(text)
     } else {
         Err(node.mistake(
             "this name is too long",

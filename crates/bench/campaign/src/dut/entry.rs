@@ -1,43 +1,52 @@
 //! One entry of `duts`: its name and, if settings are lists, one DUT for each combination.
 
-use crate::axis::{AxisValues, axis};
+use crate::axis::Axes;
+use plan::Adapter;
 use wire::Suite;
-use yaml::{Map, Node, Reported};
+use yaml::Absent::{Default, Depends};
+use yaml::{Key, Map, Node, Reported, Spanned, Value};
 
 /// Tables and charts with more DUTs cannot be read.
 pub(crate) const DUTS_MAX: usize = 100;
 /// Longest name, so that tables stay readable.
 const NAME_CHARS_MAX: usize = 40;
 
-/// An entry of `duts` as an adapter reads it.
+#[rustfmt::skip]
+pub(crate) const NAME: Key = Key::new("name", Value::Text, Depends("the kind"),
+    "What tables call it").range("40 letters, digits, blanks, `-_.+`");
+
+const SUITES: Value = Value::Name(|| Suite::ALL.map(Suite::name).to_vec());
+const COMMON_SUITES: Value = Value::Name(|| Suite::COMMON.map(Suite::name).to_vec());
+#[rustfmt::skip]
+pub(crate) const SUITE: Key = Key::new("suite", Value::Axis(&SUITES), Default("aes-256-gcm"),
+    "ESP suite").range("see below");
+/// A suite that IPsec implementations other than ours have too.
+#[rustfmt::skip]
+pub(crate) const COMMON_SUITE: Key = Key::new("suite", Value::Axis(&COMMON_SUITES),
+    Default("aes-256-gcm"), "ESP suite").range("as for `cipherbench`");
+pub(crate) const LEGACY: Key = Key::new(
+    "legacy",
+    Value::Switch,
+    Default("off"),
+    "Allows suites with DES, triple DES or MD5",
+);
+pub(crate) const INSECURE: Key = Key::new(
+    "insecure",
+    Value::Switch,
+    Default("off"),
+    "Allows suites without encryption",
+);
+
+/// DUTs of an entry: what is added to its name, and the settings.
+pub(crate) type Duts = Vec<(String, Adapter)>;
+
+/// An entry of `duts`.
 #[derive(Debug)]
-pub(crate) struct Entry<T> {
+pub(crate) struct Entry {
     /// Name of the entry: the prefix of the names of all its DUTs.
     pub(crate) name: String,
     /// Full name and settings of each DUT.
-    pub(crate) duts: Vec<(String, T)>,
-}
-
-impl<T> Entry<T> {
-    /// An entry without settings: one DUT of the entry's name.
-    pub(crate) fn plain(map: &Map<'_>, default: &str, settings: T) -> Result<Self, Reported> {
-        let name = name(map, default)?;
-        Ok(Self {
-            duts: vec![(name.clone(), settings)],
-            name,
-        })
-    }
-
-    /// The entry with each DUT's settings converted.
-    pub(crate) fn map<U>(self, convert: impl Fn(T) -> U) -> Entry<U> {
-        let duts = self.duts.into_iter();
-        Entry {
-            name: self.name,
-            duts: duts
-                .map(|(name, settings)| (name, convert(settings)))
-                .collect(),
-        }
-    }
+    pub(crate) duts: Duts,
 }
 
 /// A DUT's name: short, and without the characters that separate the parts of cell ids.
@@ -61,7 +70,6 @@ pub(crate) fn name(map: &Map<'_>, default: &str) -> Result<String, Reported> {
 pub(crate) struct Variants<T> {
     /// The suffix to the entry's name, and the settings.
     duts: Vec<(String, T)>,
-    outcome: Result<(), Reported>,
 }
 
 impl<T: Clone + PartialEq> Variants<T> {
@@ -69,7 +77,6 @@ impl<T: Clone + PartialEq> Variants<T> {
     pub(crate) fn of(settings: T) -> Self {
         Self {
             duts: vec![(String::new(), settings)],
-            outcome: Ok(()),
         }
     }
 
@@ -77,24 +84,17 @@ impl<T: Clone + PartialEq> Variants<T> {
     /// name if the axis varies; it may be empty. Values with equal settings make one DUT. Only as
     /// many DUTs are kept as needed to report too many.
     pub(crate) fn by<V: Clone, W: AsRef<str>>(
-        mut self,
-        axis: AxisValues<V>,
+        self,
+        values: &[Spanned<V>],
         set: impl Fn(&mut T, V) -> W,
     ) -> Self {
-        let values = match axis.all() {
-            Ok(values) => values,
-            Err(reported) => {
-                self.outcome = Err(reported);
-                return self;
-            }
-        };
         let mut duts: Vec<(String, T)> = Vec::new();
         for (suffix, settings) in self.duts {
             // Only values of this axis can make equal settings: DUTs that an earlier axis
             // distinguishes remain different. So each new one is compared with its siblings
             // alone.
             let first = duts.len();
-            for value in &values {
+            for value in values {
                 let mut settings = settings.clone();
                 let word = set(&mut settings, value.value.clone());
                 // An axis with one value is not in names, so a DUT keeps its name when the file
@@ -109,19 +109,14 @@ impl<T: Clone + PartialEq> Variants<T> {
             }
         }
         duts.truncate(DUTS_MAX + 1);
-        Self { duts, ..self }
+        Self { duts }
     }
 
-    /// The entry with that name.
-    pub(crate) fn named(self, name: Result<String, Reported>) -> Result<Entry<T>, Reported> {
-        let name = name?;
-        self.outcome?;
+    /// The DUTs.
+    pub(crate) fn duts(self, adapter: impl Fn(T) -> Adapter) -> Duts {
         let duts = self.duts.into_iter();
-        let duts = duts.map(|(suffix, settings)| (format!("{name}{suffix}"), settings));
-        Ok(Entry {
-            duts: duts.collect(),
-            name,
-        })
+        duts.map(|(suffix, settings)| (suffix, adapter(settings)))
+            .collect()
     }
 }
 
@@ -135,22 +130,26 @@ pub(crate) struct WeakAllowed {
 impl WeakAllowed {
     pub(crate) fn read(map: &Map<'_>) -> Self {
         Self {
-            legacy: map.with_default("legacy", false, Node::bool),
-            insecure: map.with_default("insecure", false, Node::bool),
+            legacy: map.get("legacy"),
+            insecure: map.get("insecure"),
         }
     }
-}
 
-/// Reads the axis `suite`.
-pub(crate) fn suites<'d>(
-    map: &Map<'d>,
-    usual: Suite,
-    allowed: &WeakAllowed,
-    read: impl Fn(Node<'d>, &WeakAllowed) -> Result<Suite, Reported>,
-) -> AxisValues<Suite> {
-    // A flag that could not be read fails the axis: it may have allowed the suite.
-    let suites = axis(map, "suite", usual, |node| read(node, allowed));
-    suites.and(allowed.legacy).and(allowed.insecure)
+    /// Fails axes that depend on a flag that could not be read: it may have allowed a suite.
+    pub(crate) fn fail(&self, axes: &Axes<'_, '_>) {
+        axes.and(self.legacy);
+        axes.and(self.insecure);
+    }
+
+    /// Reads the axis `suite`.
+    pub(crate) fn suites(
+        &self,
+        axes: &Axes<'_, '_>,
+        read: impl for<'n> Fn(Node<'n>, &Self) -> Result<Suite, Reported>,
+    ) -> Vec<Spanned<Suite>> {
+        self.fail(axes);
+        axes.read("suite", |node| read(node, self))
+    }
 }
 
 /// Reads a suite. Weak suites need `legacy: true` next to them, suites without encryption

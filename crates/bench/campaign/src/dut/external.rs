@@ -1,37 +1,30 @@
 //! Reads the settings of third-party boxes.
 
 mod command;
+mod declared;
 mod gateway;
 mod monitor;
 
-use super::entry::{Entry, Variants, WeakAllowed, name, suite, suites};
-use crate::axis::{AxisValues, axis};
+use super::entry::{Duts, Variants, WeakAllowed, suite};
+use crate::axis::Axes;
 use crate::words::command_prefix;
+pub(super) use declared::KEYS;
+
 use command::{read_command, read_name};
+use declared::BOX;
 use monitor::{Sources, read_counter, read_monitor, read_version};
 use plan::{
-    BOXES_MAX, BoxFormat, Carrier, External, ExternalBox, Form, GatewayPeer, IkePeer, LinkForm,
-    Observed, Source, StrongSwan, nanos,
+    Adapter, BOXES_MAX, BoxFormat, Carrier, External, ExternalBox, Form, GatewayPeer, IkePeer,
+    LinkForm, Observed, Source,
 };
 use std::collections::BTreeMap;
-use std::time::Duration;
-use units::Bytes;
 use wire::{Suite, l2tp};
-use yaml::{Map, Node, Reported};
+use yaml::{Map, Node, Reported, Spanned};
 
 const COMMANDS_MAX: usize = 100;
 const COUNTERS_MAX: usize = 50;
 const PORTS_MAX: usize = 8;
 
-const LIMIT_DEFAULT: Duration = Duration::from_secs(60);
-const READY_DEFAULT: Duration = Duration::from_secs(60);
-const LIMIT_MIN: Duration = Duration::from_secs(1);
-const LIMIT_MAX: Duration = Duration::from_secs(600);
-
-/// The usual maximum overhead of a maker's format in bytes: a header and an authentication tag.
-const EXPANDS_DEFAULT: u64 = 64;
-/// Enough for boxes that pad every frame to the length of a full one.
-const EXPANDS_MAX: u64 = 2000;
 const CIPHER_CHARS_MAX: usize = 100;
 
 const FORMS: [(&str, LinkForm); 7] = [
@@ -71,21 +64,18 @@ const fn ports(form: LinkForm) -> &'static [u16] {
 }
 
 /// A suite that varies is added to the name.
-pub(super) fn read(map: &Map<'_>) -> Result<Entry<External>, Reported> {
-    let name = name(map, "external");
-    let form = map.with_default("form", LinkForm::Sealed(Form::Esp), |node| {
-        node.one_of("form", &FORMS)
-    });
-    let allowed = WeakAllowed::read(map);
+pub(super) fn read(map: &Map<'_>) -> Result<Duts, Reported> {
+    let form = map.read("form", |node| node.one_of("form", &FORMS));
+    let (allowed, axes) = (WeakAllowed::read(map), Axes::of(map));
     let known = form.as_ref().map_or(&[][..], |form| form_suites(*form));
     // A form that could not be read limits no suites and no ports: its mistake is enough.
     let usual = known.first().copied().unwrap_or(Suite::Aes256Gcm);
-    let suites = suites(map, usual, &allowed, |node, allowed| {
-        of_form(node, suite(node, &Suite::ALL, allowed)?, known)
+    allowed.fail(&axes);
+    let suites = axes.or("suite", usual, |node| {
+        of_form(node, suite(node, &Suite::ALL, &allowed)?, known)
     });
     let words = map.with_default("suite_words", BTreeMap::new(), read_words);
-    let bump = map.with_default("bump", false, Node::bool);
-    let plain = map.with_default("plain", false, Node::bool);
+    let (bump, plain) = (map.get("bump"), map.get("plain"));
     let without_ports = form.as_ref().ok().filter(|form| ports(**form).is_empty());
     let given_ports = map.with_default("ports", None, |node| match without_ports {
         None => read_ports(node).map(Some),
@@ -94,12 +84,9 @@ pub(super) fn read(map: &Map<'_>) -> Result<Entry<External>, Reported> {
             Err(node.mistake(what, "leave `ports` out"))
         }
     });
-    let limit = map.with_default("limit", LIMIT_DEFAULT, read_limit);
-    let ready = map.with_default("ready", READY_DEFAULT, read_limit);
+    let (limit, ready) = (map.get("limit"), map.get("ready"));
     let boxes = map.required("boxes").and_then(read_boxes);
-    let tunnels = axis(map, "tunnels", 1, |node| {
-        node.integer(1..=StrongSwan::TUNNELS_MAX)
-    });
+    let tunnels = axes.get("tunnels");
     let peer = map.with_default("gateway", None, |node| match form {
         Ok(form) => gateway::read(node, form).map(Some),
         // Which keys it has depends on the form.
@@ -161,11 +148,12 @@ pub(super) fn read(map: &Map<'_>) -> Result<Entry<External>, Reported> {
             given_ports.unwrap_or_else(|| ports(form).to_vec())
         },
         suite_word,
-        limit_ns: nanos(limit?),
-        ready_ns: nanos(ready?),
+        limit_ns: limit?,
+        ready_ns: ready?,
     };
-    Variants::of(settings)
-        .by(suites, |it, suite| {
+    axes.done()?;
+    let duts = Variants::of(settings)
+        .by(&suites, |it, suite| {
             // Boxes without a carrier have no suite: all values leave equal settings, and make
             // one DUT.
             let Some(carrier) = &mut it.carrier else {
@@ -176,18 +164,18 @@ pub(super) fn read(map: &Map<'_>) -> Result<Entry<External>, Reported> {
             it.suite_word = words.get(suite.name()).cloned();
             suite.name()
         })
-        .by(tunnels, |it, tunnels| {
+        .by(&tunnels, |it, tunnels| {
             it.tunnels = tunnels;
             format!("t{tunnels}")
-        })
-        .named(name)
+        });
+    Ok(duts.duts(Adapter::External))
 }
 
 /// Refuses several tunnels of a gateway if the station cannot distinguish them.
 fn one_tunnel_where_needed(
     map: &Map<'_>,
     peer: Option<&GatewayPeer>,
-    tunnels: &AxisValues<u16>,
+    tunnels: &[Spanned<u16>],
 ) -> Result<(), Reported> {
     let (what, help) = match peer {
         Some(GatewayPeer::Ike(IkePeer {
@@ -260,13 +248,9 @@ fn read_opaque(map: &Map<'_>) -> Result<(Option<BoxFormat>, Option<String>), Rep
         }
         Ok(cipher.to_owned())
     });
-    let expands = map.with_default("expands", Bytes::new(EXPANDS_DEFAULT), |node| {
-        node.size(Bytes::new(0)..=Bytes::new(EXPANDS_MAX))
-    });
-    let aggregate = map.with_default("aggregate", false, Node::bool);
+    let (expands, aggregate) = (map.get("expands"), map.get("aggregate"));
     let format = BoxFormat::Opaque {
-        // Fits: it is in range.
-        expands_bytes: expands?.get() as u16,
+        expands_bytes: expands?,
         aggregate: aggregate?,
     };
     Ok((Some(format), Some(cipher?)))
@@ -316,7 +300,7 @@ fn read_words(node: Node<'_>) -> Result<BTreeMap<String, String>, Reported> {
             return Err(value.mistake_at(&key.place, what, help));
         };
         let word = value.text()?;
-        if word.trim().is_empty() || word.contains('\n') {
+        if word.trim().is_empty() || word.chars().any(char::is_control) {
             return Err(value.mistake(
                 "a box calls no suite so",
                 "write the word that it prints, on one line",
@@ -338,12 +322,8 @@ fn read_ports(node: Node<'_>) -> Result<Vec<u16>, Reported> {
     }
 }
 
-fn read_limit(node: Node<'_>) -> Result<Duration, Reported> {
-    node.duration(LIMIT_MIN..=LIMIT_MAX)
-}
-
 fn read_boxes(node: Node<'_>) -> Result<Vec<ExternalBox>, Reported> {
-    let boxes = node.list(|item| item.map(read_box))?;
+    let boxes = node.list(|item| item.keys(BOX, read_box))?;
     match boxes.len() {
         1..=BOXES_MAX => Ok(boxes),
         count => Err(node.mistake(

@@ -1,24 +1,29 @@
 //! Reads OpenVPN.
 
-use super::entry::{Entry, Variants, name};
-use crate::axis::axis;
-use plan::OpenVpn;
+use super::entry::{Duts, NAME, Variants};
+use crate::axis::Axes;
+use plan::{Adapter, OpenVpn};
 use wire::Suite;
-use yaml::{Map, Node, Reported};
+use yaml::Absent::Default;
+use yaml::{Key, Map, Node, Reported, Value};
+
+#[rustfmt::skip]
+pub(super) const KEYS: &[Key] = &[
+    NAME,
+    Key::new("suite", Value::Axis(&Value::Name(|| Suite::AEADS.map(Suite::name).to_vec())),
+        Default("aes-256-gcm"), "Cipher of the data channel: AEADs only"),
+];
 
 /// A suite that varies is added to the name.
-pub(super) fn read(map: &Map<'_>) -> Result<Entry<OpenVpn>, Reported> {
-    let name = name(map, "openvpn");
-    let suites = axis(map, "suite", Suite::Aes256Gcm, aead);
-    let settings = OpenVpn {
-        suite: Suite::Aes256Gcm,
-    };
-    Variants::of(settings)
-        .by(suites, |it, suite| {
-            it.suite = suite;
-            suite.name()
-        })
-        .named(name)
+pub(super) fn read(map: &Map<'_>) -> Result<Duts, Reported> {
+    let axes = Axes::of(map);
+    let suites = axes.read("suite", aead);
+    axes.done()?;
+    let duts = Variants::of(Suite::Aes256Gcm).by(&suites, |it, suite| {
+        *it = suite;
+        suite.name()
+    });
+    Ok(duts.duts(|suite| Adapter::OpenVpn(OpenVpn { suite })))
 }
 
 /// An AEAD: OpenVPN has had its other data-channel ciphers as obsolete since 2.5.

@@ -1,22 +1,23 @@
 //! Reads IPsec by the kernel.
 
-use super::entry::{Entry, Variants, WeakAllowed, common_suite, name, suites};
-use plan::Xfrm;
+use super::entry::{
+    COMMON_SUITE, Duts, INSECURE, LEGACY, NAME, Variants, WeakAllowed, common_suite,
+};
+use crate::axis::Axes;
+use plan::{Adapter, Xfrm};
 use wire::Suite;
-use yaml::{Map, Reported};
+use yaml::{Key, Map, Reported};
+
+pub(super) const KEYS: &[Key] = &[NAME, COMMON_SUITE, LEGACY, INSECURE];
 
 /// A suite that varies is added to the name.
-pub(super) fn read(map: &Map<'_>) -> Result<Entry<Xfrm>, Reported> {
-    let name = name(map, "xfrm");
-    let allowed = WeakAllowed::read(map);
-    let suites = suites(map, Suite::Aes256Gcm, &allowed, common_suite);
-    let settings = Xfrm {
-        suite: Suite::Aes256Gcm,
-    };
-    Variants::of(settings)
-        .by(suites, |it, suite| {
-            it.suite = suite;
-            suite.name()
-        })
-        .named(name)
+pub(super) fn read(map: &Map<'_>) -> Result<Duts, Reported> {
+    let (allowed, axes) = (WeakAllowed::read(map), Axes::of(map));
+    let suites = allowed.suites(&axes, common_suite);
+    axes.done()?;
+    let duts = Variants::of(Suite::Aes256Gcm).by(&suites, |it, suite| {
+        *it = suite;
+        suite.name()
+    });
+    Ok(duts.duts(|suite| Adapter::Xfrm(Xfrm { suite })))
 }

@@ -4,10 +4,20 @@
 
 use units::{Bytes, Ratio};
 use wire::mix::{FRAME_BYTES_MAX, FRAME_BYTES_MIN, FrameMix, Share};
-use yaml::{Node, Reported, Spanned};
+use yaml::{Node, Reported, Spanned, Value};
 
 /// The mixes that have a name.
 pub(crate) const NAMES: [&str; 5] = ["imix", "imix0", "imix1", "imix2", "baikal"];
+
+/// A size or a mix as declared keys have it.
+pub(crate) const VALUE: Value = Value::Any(&[
+    Value::Size(FRAME_BYTES_MIN as u64, FRAME_BYTES_MAX as u64),
+    Value::Name(|| NAMES.to_vec()),
+    Value::Entries(&Value::Any(&[
+        Value::Integer(1, ROUND_FRAMES_MAX),
+        Value::Ratio(Ratio::from_ppm(1), Ratio::from_percent(100)),
+    ])),
+]);
 
 /// Most sizes of one mix.
 const SIZES_MAX: usize = 32;

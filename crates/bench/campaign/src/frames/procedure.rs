@@ -1,6 +1,6 @@
 //! Procedures: the keys of each kind of frame trial.
 //!
-//! A procedure is one file here, and its arm in [`read`].
+//! A procedure is one file here, and its arm in [`known`].
 
 mod back_to_back;
 mod disturbed;
@@ -17,7 +17,7 @@ use crate::frames::rate::Rate;
 use plan::{Coordinate, Procedure, ProcedureKind};
 use std::fmt::Debug;
 use wire::mix::FrameMix;
-use yaml::{Map, Node, Place, Reported, Spanned};
+use yaml::{Key, Map, Node, Place, Reported, Spanned};
 
 /// A procedure as configured: loads may still be bit rates.
 pub(super) trait ProcedureConfig: Debug {
@@ -49,22 +49,33 @@ pub(super) type Procedures = Vec<Box<dyn ProcedureConfig>>;
 
 /// Reads the keys of a kind.
 pub(super) fn read(kind: ProcedureKind, map: &Map<'_>) -> Result<Procedures, Reported> {
+    known(kind).0(map)
+}
+
+/// The keys of a kind.
+pub(crate) fn keys_of(kind: ProcedureKind) -> &'static [Key] {
+    known(kind).1
+}
+
+type Reader = fn(&Map<'_>) -> Result<Procedures, Reported>;
+
+fn known(kind: ProcedureKind) -> (Reader, &'static [Key]) {
     match kind {
-        ProcedureKind::Load => boxed(load::read(map)),
-        ProcedureKind::Throughput => boxed(throughput::read(map)),
-        ProcedureKind::Mrr => boxed(mrr::read(map)),
-        ProcedureKind::Service => boxed(service::read(map)),
-        ProcedureKind::LossCurve => boxed(loss_curve::read(map)),
-        ProcedureKind::BackToBack => boxed(back_to_back::read(map)),
-        ProcedureKind::Latency => boxed(latency::read(map)),
-        ProcedureKind::Recovery => boxed(recovery::read(map)),
-        ProcedureKind::Rekey => boxed(disturbed::rekey(map)),
-        ProcedureKind::Failover => boxed(disturbed::failover(map)),
-        ProcedureKind::Reset => boxed(disturbed::reset(map)),
-        ProcedureKind::Setup => boxed(disturbed::setup(map)),
-        ProcedureKind::Desync => boxed(disturbed::desync(map)),
-        ProcedureKind::Hostile => boxed(disturbed::hostile(map)),
-        ProcedureKind::Soak => boxed(soak::read(map)),
+        ProcedureKind::Load => (|map| boxed(load::read(map)), load::KEYS),
+        ProcedureKind::Throughput => (|map| boxed(throughput::read(map)), throughput::KEYS),
+        ProcedureKind::Mrr => (|map| boxed(mrr::read(map)), mrr::KEYS),
+        ProcedureKind::Service => (|map| boxed(service::read(map)), service::KEYS),
+        ProcedureKind::LossCurve => (|map| boxed(loss_curve::read(map)), loss_curve::KEYS),
+        ProcedureKind::BackToBack => (|map| boxed(back_to_back::read(map)), back_to_back::KEYS),
+        ProcedureKind::Latency => (|map| boxed(latency::read(map)), latency::KEYS),
+        ProcedureKind::Recovery => (|map| boxed(recovery::read(map)), recovery::KEYS),
+        ProcedureKind::Rekey => (|map| boxed(disturbed::rekey(map)), disturbed::REKEY),
+        ProcedureKind::Failover => (|map| boxed(disturbed::failover(map)), disturbed::FAILOVER),
+        ProcedureKind::Reset => (|map| boxed(disturbed::reset(map)), disturbed::RESET),
+        ProcedureKind::Setup => (|map| boxed(disturbed::setup(map)), disturbed::SETUP),
+        ProcedureKind::Desync => (|map| boxed(disturbed::desync(map)), disturbed::DESYNC),
+        ProcedureKind::Hostile => (|map| boxed(disturbed::hostile(map)), disturbed::HOSTILE),
+        ProcedureKind::Soak => (|map| boxed(soak::read(map)), soak::KEYS),
     }
 }
 

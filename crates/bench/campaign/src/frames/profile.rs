@@ -1,32 +1,48 @@
 //! Reads the goals of searches: by the name of a profile, or spelled out.
 
-use plan::{Criteria, Goal, Profile, nanos};
+use crate::axis::RUN_MAX;
+use crate::keys::{millis, seconds};
+use plan::{Criteria, Goal, Profile};
 use std::time::Duration;
 use units::Ratio;
-use yaml::{Map, Node, Reported};
+use yaml::Absent::{Default, Required};
+use yaml::{Key, Map, Node, Reported, Value};
 
 /// The profiles that campaigns may name.
 pub(crate) const NAMED: [Profile; 3] = [Profile::Fast, Profile::Rfc2544, Profile::Tst009];
 
 /// More goals make a search longer than one each.
 const GOALS_MAX: usize = 8;
-const GOAL_NAME_CHARS_MAX: usize = 16;
 
-/// Shortest trial: below it, the start of a trial is most of it.
-const TRIAL_MIN: Duration = Duration::from_millis(10);
-const TRIAL_MAX: Duration = Duration::from_secs(3600);
-const SUM_MAX: Duration = Duration::from_secs(24 * 3600);
+/// Keys of a goal. What is left out is as in the profile `fast`.
+#[rustfmt::skip]
+pub(super) const GOAL: &[Key] = &[
+    Key::new("name", Value::Identifier(16), Required, "What tables call it"),
+    Key::new("loss", BELOW_ALL, Required,
+        "A trial with more loss is a high-loss trial (Goal Loss Ratio)"),
+    Key::new("exceed", BELOW_ALL, Default("50 %"),
+        "Highest share of high-loss trials in `sum` (Goal Exceed Ratio)"),
+    Key::new("initial", GOAL_TRIAL, Default("100 ms"), "Duration of the first trials")
+        .range("10 ms to 1 h, at most `final`"),
+    Key::new("final", GOAL_TRIAL, Default("500 ms"), "Duration of trials that count in full")
+        .range("10 ms to 1 h, at most `sum`"),
+    Key::new("sum", Value::Time(millis(10), RUN_MAX), Default("1 s"), "Sum of trial durations that decides a load"),
+    Key::new("width", Value::Ratio(Ratio::from_ppm(1_000), Ratio::from_percent(50)),
+        Default("3 %"),
+        "Relative distance of the bounds that ends the search; the report warns if it is below \
+         `loss`"),
+];
 
-/// Ratios of goals are at most one, so they fit.
-fn ppm(ratio: Ratio) -> u32 {
-    u32::try_from(ratio.ppm()).unwrap_or(u32::MAX)
-}
+/// A goal of 100 % loss is met at any load, and has no upper bound to find.
+const BELOW_ALL: Value = Value::Ratio(Ratio::from_ppm(0), Ratio::from_ppm(999_999));
+/// Below 10 ms, the start of a trial is most of it.
+const GOAL_TRIAL: Value = Value::Time(millis(10), seconds(3600));
 
 /// Reads goals that are spelled out.
 pub(crate) fn goals(node: Node<'_>) -> Result<Vec<Goal>, Reported> {
     let mut goals: Vec<Goal> = Vec::new();
     node.list(|item| {
-        let goal = item.map(goal)?;
+        let goal = item.keys(GOAL, goal)?;
         if goals.iter().any(|earlier| earlier.name == goal.name) {
             let what = format!("a goal named `{}` is there already", goal.name);
             return Err(item.mistake(what, "give this one another `name`"));
@@ -47,33 +63,10 @@ pub(crate) fn goals(node: Node<'_>) -> Result<Vec<Goal>, Reported> {
 
 fn goal(map: &Map<'_>) -> Result<Goal, Reported> {
     let node = map.node();
-    let default = Profile::unless_spelled_out();
-    let ratio = |key, default: u32, range: std::ops::RangeInclusive<Ratio>| {
-        map.with_default(key, default, |node| node.ratio(range).map(ppm))
-    };
-    let time = |key, default: u64, max| {
-        map.with_default(key, node.spanned(default), |node| {
-            let time = node.duration(TRIAL_MIN..=max)?;
-            Ok(node.spanned(nanos(time)))
-        })
-    };
-    // A goal of 100 % loss is met at any load, and has no upper bound to find.
-    let below_all = Ratio::from_ppm(0)..=Ratio::from_ppm(999_999);
-    let name = map
-        .required("name")
-        .and_then(|node| node.identifier(1..=GOAL_NAME_CHARS_MAX));
-    let loss = map
-        .required("loss")
-        .and_then(|node| node.ratio(below_all.clone()).map(ppm));
-    let exceed = ratio("exceed", default.exceed_ratio_ppm, below_all);
-    let initial = time("initial", default.initial_trial_ns, TRIAL_MAX);
-    let last = time("final", default.final_trial_ns, TRIAL_MAX);
-    let sum = time("sum", default.duration_sum_ns, SUM_MAX);
-    let width = ratio(
-        "width",
-        default.width_ppm,
-        Ratio::from_ppm(1_000)..=Ratio::from_percent(50),
-    );
+    let name = map.get("name");
+    let (loss, exceed) = (map.get("loss"), map.get("exceed"));
+    let (initial, last) = (map.spanned("initial"), map.spanned("final"));
+    let (sum, width) = (map.spanned::<u64>("sum"), map.get("width"));
     let (initial, last, sum) = (initial?, last?, sum?);
     let print = |ns| units::time::print(Duration::from_nanos(ns));
     // `sum` below `final` could be decided by no whole trial.
@@ -109,7 +102,7 @@ fn goal(map: &Map<'_>) -> Result<Goal, Reported> {
         width_ppm: width?,
     };
     Ok(Goal {
-        name: name?.to_owned(),
+        name: name?,
         criteria,
     })
 }

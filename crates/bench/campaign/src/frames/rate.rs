@@ -5,13 +5,22 @@ use std::fmt;
 use units::frame_constants::{FCS_BYTES, HEADER_BYTES, PREAMBLE_AND_GAP_BYTES};
 use units::{BitRate, FrameRate, Layer};
 use wire::mix::FrameMix;
-use yaml::{Node, Reported};
+use yaml::{FromNode, Node, Reported, Value as Declared};
 
 /// Highest load: the line rate of 100 Gbit/s with the smallest frames is a sixth of it.
 const FRAMES_MAX: u64 = 1_000_000_000;
 /// Below it, a second is too short for a frame of the largest size.
 const BPS_MIN: u64 = 100_000;
 const BPS_MAX: u64 = 1_000_000_000_000;
+
+/// A load as declared keys have it.
+pub(crate) const LOAD: Declared = Declared::Notation("^[0-9]+(\\.[0-9]+)? ?[A-Za-z0-9/ ]+$");
+
+impl FromNode for Rate {
+    fn from_node(node: Node<'_>, _value: &Declared) -> Result<Self, Reported> {
+        read(node)
+    }
+}
 
 /// A load in one direction.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

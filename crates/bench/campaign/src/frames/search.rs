@@ -1,9 +1,9 @@
 //! A search for throughput as configured.
 
 use crate::axis::RUN_MAX;
-use crate::frames::keys::{drain, is_empty, max_load};
+use crate::frames::keys::{SEARCH, is_empty};
 use crate::frames::profile;
-use crate::frames::rate::{self, Rate};
+use crate::frames::rate::Rate;
 use plan::{
     Axis, Coordinate, Goal, Profile, ProfileTimes, ThroughputSearch, Value, compact, compact_time,
     nanos,
@@ -11,7 +11,7 @@ use plan::{
 use std::time::Duration;
 use units::{FrameRate, Ratio};
 use wire::mix::FrameMix;
-use yaml::{Map, Node, Reported, Spanned};
+use yaml::{Key, Map, Node, Reported, Spanned};
 
 /// Goals and loads of a search; loads may still be bit rates.
 #[derive(Debug, Clone)]
@@ -24,34 +24,24 @@ pub(crate) struct Search {
     timeout: Spanned<Duration>,
 }
 
-const MIN_LOAD_DEFAULT: Rate = Rate::Frames(1_000);
 /// Goals that are spelled out may need any time; the named profiles have this multiple of theirs.
 const TIMEOUT_SUMS: u32 = 30;
 
 impl Search {
     pub(super) fn read(map: &Map<'_>) -> Result<Self, Reported> {
         let (profile, goals) = goals(map);
-        let max_load = max_load(map);
-        let default = map.node().spanned(MIN_LOAD_DEFAULT);
-        let min_load = map.with_default("min_load", default, |node| {
-            rate::read(node).map(|rate| node.spanned(rate))
-        });
-        // A wrong profile has been reported: the other keys are read with the defaults of `fast`,
-        // for their mistakes.
-        let times = profile.unwrap_or(Profile::Fast).times();
-        let drain = drain(map, times.drain);
-        let timeout = map.optional("timeout").map(|node| {
-            let timeout = node.duration(Duration::from_secs(1)..=RUN_MAX)?;
-            Ok(node.spanned(timeout))
-        });
+        let max_load = map.get::<Option<_>>("max_load");
+        let min_load = map.spanned("min_load");
+        let drain = map.find("drain");
+        let timeout = map.find("timeout");
         let (profile, goals) = (profile?, goals?);
         let usual = || map.node().spanned(timeout_for(profile, &goals));
         Ok(Self {
             profile,
             max_load: max_load?,
             min_load: min_load?,
-            drain: drain?,
-            timeout: timeout.transpose()?.unwrap_or_else(usual),
+            drain: drain?.unwrap_or(profile.times().drain),
+            timeout: timeout?.unwrap_or_else(usual),
             goals,
         })
     }
@@ -176,9 +166,7 @@ impl Search {
 /// Keys that only a search has: each is a mistake, for that reason.
 pub(super) fn refuse(map: &Map<'_>, why: &str) -> Result<(), Reported> {
     let mut outcome = Ok(());
-    for key in [
-        "profile", "goals", "max_load", "min_load", "drain", "timeout",
-    ] {
+    for key in SEARCH.iter().map(Key::name) {
         if let Some(node) = map.optional(key) {
             let help = format!("remove `{key}`, or write a share of the throughput: `load: 50 %`");
             outcome = Err(node.mistake(why, help));

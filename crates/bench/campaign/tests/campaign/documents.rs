@@ -1,6 +1,8 @@
 //! The documents and the shipped files say what the code does.
 
-use campaign::{HostFacts, LAB_KEYS, LabFile, from_text, lab_from_text, load, load_lab};
+use campaign::{
+    CAMPAIGN_KEYS, HostFacts, LAB_KEYS, LabFile, from_text, lab_from_text, load, load_lab,
+};
 use plan::{LabPlan, Measurement, Procedure, estimate::noisy_ns};
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -263,6 +265,63 @@ fn every_key_is_documented_and_no_other() {
 #[test]
 fn the_reference_of_labs_has_the_declared_keys() {
     testing::keys::tables("lab.md", LAB_KEYS);
+}
+
+#[test]
+fn the_reference_of_campaigns_has_the_declared_keys() {
+    testing::keys::tables("campaign.md", CAMPAIGN_KEYS);
+    testing::keys::tables("devices.md", CAMPAIGN_KEYS);
+}
+
+#[test]
+fn the_declared_schema_accepts_the_shipped_campaigns_and_refuses_mistakes() {
+    let schema = testing::keys::Schema::of(CAMPAIGN_KEYS);
+    for path in yaml_files("campaigns") {
+        schema.accepts(&fs::read_to_string(path).unwrap());
+    }
+    for document in ["campaign.md", "devices.md"] {
+        assert!(schema.accepts_examples(document, "campaign:") > 0);
+    }
+    let with =
+        |duts: &str, trial: &str| format!("campaign: c\nduts: [{duts}]\ntrials: [{trial}]\n");
+    let direct = |trial: &str| with("direct", trial);
+    schema.accepts(&with(
+        "{ external: { boxes: [{ up: on }], tunnels: [1, 2] } }",
+        "kat",
+    ));
+    schema.accepts(&direct(
+        "tcp: { mtu: [1500 B, 9000 B], streams: auto, window: [auto, 1 MiB] }",
+    ));
+    schema.accepts(&direct(
+        "latency: { frame: { 64 B: 1, 1 KiB: 2 }, ip: 6, loads: 1 % }",
+    ));
+    for wrong in [
+        "duts: [direct]\ntrials: [kat]\n".to_owned(),
+        direct("tcp"),
+        direct("tcp: { mtu: 1500 }"),
+        direct("tcp: { mtu: [] }"),
+        direct("tcp: { mtu: 1500 B, cores: 129 }"),
+        direct("tcp: { mtu: 1500 B, frame: 64 B }"),
+        direct("tcp: { mtu: 1500 B }, udp: { mtu: 1500 B }").replace("}, udp", ", udp"),
+        direct("load: { frame: imix9 }"),
+        direct("rekey: { frame: 64 B, every: 1 }"),
+        direct("rekey: { frame: 64 B, profile: fast, goals: [] }"),
+        with("wiregard", "kat"),
+        with("direct: { suite: aes-256-gcm }", "kat"),
+        with("xfrm: { suite: kuznyechik-mgm }", "kat"),
+        with(
+            "external: { boxes: [{ version: { oid: 1.3, unit: x } }] }",
+            "kat",
+        ),
+        direct("kat") + "devices: [engine]\n",
+        direct("kat") + "devices: [model: { latency: 1 ms }]\n",
+        direct("kat") + "impairments: { bad: { delay: 1 ms, a-to-b: { loss: 1 % } } }\n",
+        direct("kat") + "capture: { keep: ring }\n",
+        direct("kat") + "claims: [{ dut: direct, trial: tcp }]\n",
+        direct("kat") + "quick: { title: short }\n",
+    ] {
+        schema.refuses(&wrong);
+    }
 }
 
 #[test]

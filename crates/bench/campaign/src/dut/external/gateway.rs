@@ -1,5 +1,7 @@
 //! Reads how a station agrees on keys with one gateway alone.
 
+use super::declared::{IKE, INITIATORS, SELECTORS, WIREGUARD};
+use crate::words::path;
 use plan::{
     Form, GatewayPeer, IkePeer, IkeSecrets, LinkForm, WORD_CHARS_MAX, WireGuardPeer,
     is_wireguard_key, is_word,
@@ -10,12 +12,12 @@ use yaml::{Map, Node, Reported};
 /// Reads `gateway` of a device with packets of this form, and whether they are in UDP.
 pub(super) fn read(node: Node<'_>, form: LinkForm) -> Result<(GatewayPeer, bool), Reported> {
     match form {
-        LinkForm::Sealed(Form::Esp) => node.map(|map| {
-            let (peer, udp) = (read_ike(map), map.with_default("udp", true, Node::bool));
+        LinkForm::Sealed(Form::Esp) => node.keys(IKE, |map| {
+            let (peer, udp) = (read_ike(map), map.get("udp"));
             Ok((GatewayPeer::Ike(peer?), udp?))
         }),
         LinkForm::Sealed(Form::WireGuard) => {
-            let peer = node.map(read_wireguard)?;
+            let peer = node.keys(WIREGUARD, read_wireguard)?;
             Ok((GatewayPeer::WireGuard(peer), true))
         }
         other => {
@@ -32,10 +34,9 @@ pub(super) fn read(node: Node<'_>, form: LinkForm) -> Result<(GatewayPeer, bool)
 }
 
 fn read_ike(map: &Map<'_>) -> Result<IkePeer, Reported> {
-    let word = |key| map.with_default(key, None, |node| read_word(node).map(Some));
-    let (own_id, box_id) = (word("own_id"), word("box_id"));
-    let proposal = map.with_default("ike", None, |node| {
-        let proposal = read_word(node)?;
+    let (own_id, box_id) = (map.find_with("own_id", word), map.find_with("box_id", word));
+    let proposal = map.find_with("ike", |node, text| {
+        let proposal = word(node, text)?;
         // strongSwan takes a list here, and the report could not say which one was in force.
         if proposal.contains(',') {
             Err(node.mistake(
@@ -43,16 +44,12 @@ fn read_ike(map: &Map<'_>) -> Result<IkePeer, Reported> {
                 "write one",
             ))
         } else {
-            Ok(Some(proposal))
+            Ok(proposal)
         }
     });
-    let ml_kem = map.with_default("ml_kem", false, Node::bool);
-    let any_address = map.with_default("selectors", false, |node| {
-        node.one_of("selectors", &[("test-networks", false), ("any", true)])
-    });
-    let box_initiates = map.with_default("initiator", false, |node| {
-        node.one_of("initiator", &[("station", false), ("box", true)])
-    });
+    let ml_kem = map.get("ml_kem");
+    let any_address = map.read("selectors", |node| node.one_of("selectors", &SELECTORS));
+    let box_initiates = map.read("initiator", |node| node.one_of("initiator", &INITIATORS));
     let (auth, ppk) = (read_auth(map), read_ppk(map));
     let peer = IkePeer {
         auth: auth?,
@@ -75,13 +72,12 @@ fn read_ike(map: &Map<'_>) -> Result<IkePeer, Reported> {
 }
 
 fn read_auth(map: &Map<'_>) -> Result<IkeSecrets, Reported> {
-    let path = |key| map.with_default(key, None, |node| node.path().map(Some));
     // All are requested, so that a mixture of both ways is reported as one, not as unknown keys.
     let files = [
-        path("psk_file"),
-        path("ca_file"),
-        path("certificate_file"),
-        path("key_file"),
+        map.find_with("psk_file", path),
+        map.find_with("ca_file", path),
+        map.find_with("certificate_file", path),
+        map.find_with("key_file", path),
     ];
     let [psk, authority, certificate, key] = files;
     match (psk?, authority?, certificate?, key?) {
@@ -99,8 +95,10 @@ fn read_auth(map: &Map<'_>) -> Result<IkeSecrets, Reported> {
 }
 
 fn read_ppk(map: &Map<'_>) -> Result<Option<(PathBuf, String)>, Reported> {
-    let file = map.with_default("ppk_file", None, |node| node.path().map(Some));
-    let id = map.with_default("ppk_id", None, |node| read_word(node).map(Some));
+    let (file, id) = (
+        map.find_with("ppk_file", path),
+        map.find_with("ppk_id", word),
+    );
     match (file?, id?) {
         (Some(file), Some(id)) => Ok(Some((file, id))),
         (None, None) => Ok(None),
@@ -112,11 +110,10 @@ fn read_ppk(map: &Map<'_>) -> Result<Option<(PathBuf, String)>, Reported> {
 }
 
 fn read_wireguard(map: &Map<'_>) -> Result<WireGuardPeer, Reported> {
-    let key_file = map.required("key_file").and_then(Node::path);
-    let box_public_key = map.required("box_public_key").and_then(|node| {
-        let key = node.text()?;
-        if is_wireguard_key(key) {
-            Ok(key.to_owned())
+    let key_file = map.get_with("key_file", path);
+    let box_public_key = map.get_with("box_public_key", |node, key: String| {
+        if is_wireguard_key(&key) {
+            Ok(key)
         } else {
             Err(node.mistake(
                 "this is no public key of WireGuard",
@@ -124,7 +121,7 @@ fn read_wireguard(map: &Map<'_>) -> Result<WireGuardPeer, Reported> {
             ))
         }
     });
-    let psk_file = map.with_default("psk_file", None, |node| node.path().map(Some));
+    let psk_file = map.find_with("psk_file", path);
     Ok(WireGuardPeer {
         key_file: key_file?,
         box_public_key: box_public_key?,
@@ -132,9 +129,9 @@ fn read_wireguard(map: &Map<'_>) -> Result<WireGuardPeer, Reported> {
     })
 }
 
-/// Reads a word for strongSwan's configuration file, which has it in quotes.
-fn read_word(node: Node<'_>) -> Result<String, Reported> {
-    let word = node.text()?.trim();
+/// A word for strongSwan's configuration file, which has it in quotes.
+fn word(node: Node<'_>, text: String) -> Result<String, Reported> {
+    let word = text.trim();
     if !is_word(word) {
         let help =
             format!("write 1 to {WORD_CHARS_MAX} characters, without quotes and backslashes");

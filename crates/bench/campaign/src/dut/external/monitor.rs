@@ -1,17 +1,14 @@
 //! Reads the readings of a box, and their sources.
 
 use super::command::{read_command, read_name};
-use plan::{
-    Monitor, Reading, ReadingKind, Secret, SnmpAgent, SnmpAuthentication, SnmpLogin, SnmpPrivacy,
-    Source, nanos,
+use super::declared::{
+    AGENT, AUTHENTICATIONS, COUNTER, MONITOR, NAMED_READING, PRIVACIES, READING, SECRET_KEYS,
+    VERSION,
 };
+use plan::{Monitor, Reading, ReadingKind, Secret, SnmpAgent, SnmpLogin, Source};
 use std::collections::BTreeMap;
-use std::time::Duration;
 use yaml::{Map, Node, Reported};
 
-const INTERVAL_DEFAULT: Duration = Duration::from_secs(1);
-const INTERVAL_MIN: Duration = Duration::from_millis(100);
-const INTERVAL_MAX: Duration = Duration::from_secs(600);
 const READINGS_MAX: usize = 50;
 const UNIT_CHARS_MAX: usize = 20;
 const SNMP_PORT: u16 = 161;
@@ -23,20 +20,6 @@ const PPM: u64 = 1_000_000;
 const SCALE_DECIMALS: usize = 6;
 const SCALE_MAX: u64 = 1_000_000;
 
-const AUTHENTICATIONS: [(&str, SnmpAuthentication); 5] = [
-    ("sha-256", SnmpAuthentication::Sha256),
-    ("sha-384", SnmpAuthentication::Sha384),
-    ("sha-512", SnmpAuthentication::Sha512),
-    ("sha-1", SnmpAuthentication::Sha1),
-    ("md5", SnmpAuthentication::Md5),
-];
-const PRIVACIES: [(&str, SnmpPrivacy); 4] = [
-    ("aes-128", SnmpPrivacy::Aes128),
-    ("aes-256", SnmpPrivacy::Aes256),
-    ("aes-256-cisco", SnmpPrivacy::Aes256Cisco),
-    ("des", SnmpPrivacy::Des),
-];
-
 /// The default SNMP agent and page for the readings of a box.
 #[derive(Debug, Clone, Default)]
 pub(super) struct Sources {
@@ -47,7 +30,9 @@ pub(super) struct Sources {
 impl Sources {
     /// Reads the keys `snmp` and `prometheus` among others; a missing one is taken from `default`.
     pub(super) fn read(map: &Map<'_>, default: Self) -> Result<Self, Reported> {
-        let snmp = map.with_default("snmp", default.snmp, |node| node.map(read_agent).map(Some));
+        let snmp = map.with_default("snmp", default.snmp, |node| {
+            node.keys(AGENT, read_agent).map(Some)
+        });
         let prometheus = map.with_default("prometheus", default.prometheus, |node| {
             read_url(node).map(Some)
         });
@@ -63,11 +48,7 @@ impl Sources {
         let own = Self::read(map, self.clone());
         let oid = map.with_default("oid", None, |node| read_oid(node).map(Some));
         let metric = map.with_default("metric", None, |node| read_metric(node).map(Some));
-        let label = if is_fact {
-            map.with_default("label", None, |node| Ok(Some(node.text()?.to_owned())))
-        } else {
-            Ok(None)
-        };
+        let label = if is_fact { map.find("label") } else { Ok(None) };
         let (own, oid, metric, label) = (own?, oid?, metric?, label?);
         match (oid, metric) {
             (Some(_), Some(_)) => Err(map.node().mistake(
@@ -112,20 +93,18 @@ impl Sources {
 
 /// Reads the source of a version that no command prints.
 pub(super) fn read_version(node: Node<'_>, sources: &Sources) -> Result<Source, Reported> {
-    node.map(|map| sources.required(map, true))
+    node.keys(VERSION, |map| sources.required(map, true))
 }
 
 /// Reads the source of a counter that no command prints.
 pub(super) fn read_counter(node: Node<'_>, sources: &Sources) -> Result<Source, Reported> {
-    node.map(|map| sources.required(map, false))
+    node.keys(COUNTER, |map| sources.required(map, false))
 }
 
 /// Reads the readings that are taken at an interval.
 pub(super) fn read_monitor(node: Node<'_>, sources: &Sources) -> Result<Monitor, Reported> {
-    node.map(|map| {
-        let interval = map.with_default("interval", INTERVAL_DEFAULT, |node| {
-            node.duration(INTERVAL_MIN..=INTERVAL_MAX)
-        });
+    node.keys(MONITOR, |map| {
+        let interval = map.get("interval");
         // These have a fixed unit, so that reports can compare boxes; others state theirs.
         let known = [
             ("cpu", ReadingKind::Cpu, "%"),
@@ -162,7 +141,7 @@ pub(super) fn read_monitor(node: Node<'_>, sources: &Sources) -> Result<Monitor,
         }
         match readings.len() {
             1..=READINGS_MAX => Ok(Monitor {
-                interval_ns: nanos(interval?),
+                interval_ns: interval?,
                 readings,
             }),
             count => Err(map.node().mistake(
@@ -193,10 +172,14 @@ fn read_reading(
         let command = read_command(node)?;
         return Ok(reading(Source::Command(command), PPM, unit.to_owned()));
     }
-    node.map(|map| {
+    let keys = match unit {
+        Some(_) => READING,
+        None => NAMED_READING,
+    };
+    node.keys(keys, |map| {
         let source = sources.source(map, false);
         let command = map.with_default("command", None, |node| read_command(node).map(Some));
-        let scale = map.with_default("scale", PPM, read_scale);
+        let scale = map.read("scale", read_scale);
         let unit = match unit {
             Some(unit) => Ok(unit.to_owned()),
             None => map.required("unit").and_then(read_unit),
@@ -349,8 +332,8 @@ fn read_agent(map: &Map<'_>) -> Result<SnmpAgent, Reported> {
     });
     let secret = |key| map.with_default(key, None, |node| read_secret(node).map(Some));
     let community = secret("community");
-    let user = map.with_default("user", None, |node| Ok(Some(node.text()?.to_owned())));
-    let authentication = map.with_default("authentication", SnmpAuthentication::Sha256, |node| {
+    let user = map.find("user");
+    let authentication = map.read("authentication", |node| {
         node.one_of("authentication protocol", &AUTHENTICATIONS)
     });
     let password = secret("password");
@@ -401,7 +384,7 @@ fn read_secret(node: Node<'_>) -> Result<Secret, Reported> {
         let what = "a secret has no place in a campaign, which every journal contains";
         return Err(node.mistake(what, HELP));
     }
-    node.map(|map| {
+    node.keys(SECRET_KEYS, |map| {
         let file = map.with_default("secret_file", None, |node| {
             let path = node.text()?;
             if path.starts_with('/') {

@@ -1,33 +1,33 @@
 //! The keys of `back-to-back`.
 
 use super::ProcedureConfig;
-use crate::frames::keys::drain;
+use crate::frames::keys::{DRAIN, TRAFFIC};
 use crate::frames::rate::Rate;
-use plan::{Axis, BackToBack, Coordinate, Procedure, Profile, nanos};
-use std::time::Duration;
+use crate::keys::{OF_ALL, millis, seconds};
+use plan::{Axis, BackToBack, Coordinate, Procedure};
 use wire::mix::FrameMix;
-use yaml::{Map, Node, Reported, Spanned};
+use yaml::Absent::Default;
+use yaml::{Key, Map, Node, Reported, Spanned, Value};
 
-/// RFC 9004 §5.
-const BURST_DEFAULT: Duration = Duration::from_secs(2);
-const BURST_MIN: Duration = Duration::from_millis(1);
-const BURST_MAX: Duration = Duration::from_secs(60);
-/// RFC 2544 §26.4.
-const BURSTS_DEFAULT: u32 = 50;
-const BURSTS_MAX: u32 = 1000;
+#[rustfmt::skip]
+pub(super) const KEYS: &[Key] = &[
+    OF_ALL,
+    TRAFFIC,
+    // RFC 9004 §5.
+    Key::new("burst", Value::Time(millis(1), seconds(60)), Default("2 s"), "Longest burst tried"),
+    // RFC 2544 §26.4.
+    Key::new("bursts", Value::Integer(1, 1000), Default("50"),
+        "Times that a burst of the found length must pass"),
+    DRAIN.meaning("Time after each burst; frames still in a deeper queue of the device then count \
+        as lost"),
+];
 
 pub(super) fn read(map: &Map<'_>) -> Result<Vec<BackToBack>, Reported> {
-    let burst = map.with_default("burst", BURST_DEFAULT, |node| {
-        node.duration(BURST_MIN..=BURST_MAX)
-    });
-    let bursts = map.with_default("bursts", BURSTS_DEFAULT, |node| {
-        node.integer(1..=BURSTS_MAX)
-    });
-    let drain = drain(map, Profile::Fast.times().drain);
+    let (burst, bursts, drain) = (map.get("burst"), map.get("bursts"), map.get("drain"));
     Ok(vec![BackToBack {
-        burst_ns_max: nanos(burst?),
+        burst_ns_max: burst?,
         bursts: bursts?,
-        drain_ns: nanos(drain?),
+        drain_ns: drain?,
     }])
 }
 

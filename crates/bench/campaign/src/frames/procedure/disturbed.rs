@@ -2,14 +2,101 @@
 //! `desync` and `hostile`.
 
 use super::ProcedureConfig;
-use crate::axis::{RUN_MAX, required_axis};
-use crate::frames::keys::{is_empty, trial_time, whole_percent};
+use crate::axis::{Axes, RUN_MAX};
+use crate::frames::keys::{SEARCHED, TRAFFIC, TRIAL, is_empty};
 use crate::frames::rate::{self, Rate};
 use crate::frames::search::{self, Search};
-use plan::{Attack, Axis, BaseLoad, Coordinate, Desync, Disturbed, Event, Procedure, nanos};
+use crate::keys::{OF_ALL, millis, seconds};
+use plan::{
+    Attack, Axis, BaseLoad, Coordinate, Desync, Disturbed, Event, Failure, Procedure, Reset,
+};
 use std::time::Duration;
 use wire::mix::FrameMix;
-use yaml::{Map, Node, Place, Reported, Spanned};
+use yaml::Absent::{Default, Required};
+use yaml::{FromNode, Key, Map, Node, Place, Reported, Spanned, Value};
+
+/// The load of each, a key of soaks too.
+#[rustfmt::skip]
+pub(super) const LOAD: Key = Key::new("load", Value::Any(&[SHARE, rate::LOAD]), Default("50 %"),
+    "In each direction. A ratio is a share of the throughput of the first goal, which is searched \
+     first: the keys of searches apply then, and then only")
+    .words("load or ratio").range("1 frame/s to 1 G frames/s, or 1 % to 100 %, whole");
+const SHARE: Value = Value::Percent(1, 100);
+/// Keys of all of them, in a separate table.
+const OF_EACH: Key = Key::group("(load)", &[LOAD]);
+
+#[rustfmt::skip]
+pub(super) const REKEY: &[Key] = &[
+    OF_ALL, TRAFFIC, SEARCHED, OF_EACH,
+    Key::new("every", Value::Time(PHASE_MIN, RUN_MAX), Default("1 s"),
+        "Interval between rekeys; one that takes longer delays the next")
+        .range("10 ms to 24 h, below `duration`, at least a 10 000th of it"),
+    Key::new("duration", TRIAL, Default("20 s"), "Time of each of the two trials"),
+    Key::new("throughput", Value::Switch, Default("off"),
+        "Search for the throughput again, with rekeys in each trial of the search; the figure is \
+         the ratio to the throughput without rekeys")
+        .range("only with a `load` that is a share"),
+];
+#[rustfmt::skip]
+pub(super) const FAILOVER: &[Key] = &[
+    OF_ALL, TRAFFIC, SEARCHED, OF_EACH,
+    Key::new("failure", Value::Axis(&Value::Name(Value::variants::<Failure>)), Required,
+        "The encryptor on gw2 is killed (SIGKILL) and started again; or the link between the \
+         gateways goes down at gw1 and comes up again; or the encryptor on gw1 crashes while a \
+         default route of that gateway leads past it, which shows [whether it fails \
+         closed](methodology.md#whether-an-encryptor-fails-closed)"),
+    TIMES,
+    Key::new("down", PHASE, Default("1 s"),
+        "From the failure to its end: the start of the encryptor, or the link coming up"),
+    WATCH,
+];
+#[rustfmt::skip]
+pub(super) const RESET: &[Key] = &[
+    OF_ALL, TRAFFIC, SEARCHED, OF_EACH,
+    Key::new("kind", Value::Axis(&Value::Name(Value::variants::<Reset>)), Required,
+        "Its processes are killed (SIGKILL), or terminated (SIGTERM), and started immediately \
+         with the same configuration; for `external` boxes only: the command `reset` of the box \
+         at B's side"),
+    TIMES,
+    WATCH.meaning("From one reset to the next: longer than the device takes to recover"),
+];
+#[rustfmt::skip]
+pub(super) const SETUP: &[Key] = &[
+    OF_ALL, TRAFFIC, SEARCHED, OF_EACH,
+    TIMES.default("10"),
+    WATCH.default("2 s"),
+];
+#[rustfmt::skip]
+pub(super) const DESYNC: &[Key] = &[
+    OF_ALL, TRAFFIC, SEARCHED, OF_EACH,
+    Key::new("cause", Value::Axis(&Value::Name(|| Desync::ALL.map(Desync::name).to_vec())),
+        Required,
+        "gw2's keys for the current epoch differ from gw1's; or it misses a rollover to the next"),
+    TIMES,
+    WATCH.meaning("Time watched after each"),
+];
+#[rustfmt::skip]
+pub(super) const HOSTILE: &[Key] = &[
+    OF_ALL, TRAFFIC, SEARCHED, OF_EACH,
+    Key::new("attack", Value::Axis(&Value::Name(|| Attack::ALL.map(Attack::name).to_vec())),
+        Required,
+        "Sealed packets with a new sequence number and a wrong check value; copies of sealed \
+         packets; random bytes after the outer headers"),
+    Key::new("shares", Value::OneOrMany(&HOSTILE_SHARE), Default("[1 %, 10 %, 50 %, 100 %, 200 %]"),
+        "Their rates, as shares of the load's")
+        .words("list of ratios").range("1 % to 1000 %, whole, rising"),
+    Key::new("duration", TRIAL, Default("5 s"), "Time of each trial"),
+];
+
+const HOSTILE_SHARE: Value = Value::Percent(1, 1000);
+const TIMES: Key = Key::new("times", Value::Integer(1, 1000), Default("5"), "How often");
+/// Encryptors that exchange keys need seconds to find each other again.
+const WATCH: Key = Key::new("watch", PHASE, Default("5 s"), "Time watched afterwards");
+/// From a failure to its end, and the time watched afterwards.
+const PHASE: Value = Value::Time(PHASE_MIN, seconds(3600));
+const PHASE_MIN: Duration = millis(10);
+/// Each is recorded.
+const REKEYS_MAX: u128 = 10_000;
 
 #[derive(Debug)]
 pub(super) struct Config {
@@ -26,36 +113,12 @@ pub(super) enum Load {
     Share { percent: u8, search: Box<Search> },
 }
 
-const PERCENT_DEFAULT: u8 = 50;
-const REKEY_EVERY_DEFAULT: Duration = Duration::from_secs(1);
-const REKEY_DURATION_DEFAULT: Duration = Duration::from_secs(20);
-/// Each is recorded.
-const REKEYS_MAX: u128 = 10_000;
-const FAILURES_DEFAULT: u32 = 5;
-const DOWN_DEFAULT: Duration = Duration::from_secs(1);
-/// Encryptors that exchange keys need seconds to find each other again.
-const FAILOVER_WATCH_DEFAULT: Duration = Duration::from_secs(5);
-const RESETS_DEFAULT: u32 = 5;
-/// A reset is followed by what encryptors that exchange keys need, as a failure is.
-const RESET_WATCH_DEFAULT: Duration = FAILOVER_WATCH_DEFAULT;
-const SETUPS_DEFAULT: u32 = 10;
-const SETUP_WATCH_DEFAULT: Duration = Duration::from_secs(2);
-const DESYNCS_DEFAULT: u32 = 5;
-const DESYNC_WATCH_DEFAULT: Duration = Duration::from_secs(5);
-const TIMES_MAX: u32 = 1000;
-/// From a failure to its end, and the time watched afterwards.
-const PHASE_MIN: Duration = Duration::from_millis(10);
-const PHASE_MAX: Duration = Duration::from_secs(3600);
-const SHARES_DEFAULT: [u16; 5] = [1, 10, 50, 100, 200];
-const SHARE_MAX: u16 = 1000;
-const HOSTILE_DURATION_DEFAULT: Duration = Duration::from_secs(5);
-
 pub(super) fn rekey(map: &Map<'_>) -> Result<Vec<Config>, Reported> {
     let load = Load::read(map);
-    let every = map.with_default("every", map.node().spanned(REKEY_EVERY_DEFAULT), |node| {
-        Ok(node.spanned(node.duration(PHASE_MIN..=RUN_MAX)?))
-    });
-    let duration = map.with_default("duration", REKEY_DURATION_DEFAULT, trial_time);
+    let (every, duration) = (
+        map.spanned::<Duration>("every"),
+        map.get::<Duration>("duration"),
+    );
     let throughput = searched_again(map, &load);
     let (load, every, duration, throughput) = (load?, every?, duration?, throughput?);
     if every.value >= duration {
@@ -82,8 +145,8 @@ pub(super) fn rekey(map: &Map<'_>) -> Result<Vec<Config>, Reported> {
         return Err(map.node().mistake_at(&every.place, what, help));
     }
     let event = Event::Rekey {
-        every_ns: nanos(every.value),
-        duration_ns: nanos(duration),
+        every_ns: plan::nanos(every.value),
+        duration_ns: plan::nanos(duration),
         throughput,
     };
     Ok(vec![Config::new(load, event, map.node().place())])
@@ -104,100 +167,94 @@ fn searched_again(map: &Map<'_>, load: &Result<Load, Reported>) -> Result<bool, 
     Ok(wanted)
 }
 
+/// One trial for each value of an axis, which selects the event.
+fn each<T>(
+    axes: &Axes<'_, '_>,
+    (load, values): (Result<Load, Reported>, Vec<Spanned<T>>),
+    event: impl Fn(T) -> Result<Event, Reported>,
+) -> Result<Vec<Config>, Reported> {
+    axes.done()?;
+    let load = load?;
+    let of = |value: Spanned<T>| {
+        let event = event(value.value)?;
+        Ok(Config::new(load.clone(), event, value.place))
+    };
+    values.into_iter().map(of).collect()
+}
+
 pub(super) fn failover(map: &Map<'_>) -> Result<Vec<Config>, Reported> {
-    let load = Load::read(map);
-    let failures = required_axis(map, "failure", |node| node.choice("failure"));
-    let times = times(map, FAILURES_DEFAULT);
-    let down = map.with_default("down", DOWN_DEFAULT, phase);
-    let watch = map.with_default("watch", FAILOVER_WATCH_DEFAULT, phase);
-    let (load, times, down, watch) = (load?, times?, down?, watch?);
-    let failures = failures.all()?;
-    let asked = failures.into_iter().map(|failure| {
-        let event = Event::Failover {
-            failure: failure.value,
-            times,
-            down_ns: nanos(down),
-            watch_ns: nanos(watch),
-        };
-        Config::new(load.clone(), event, failure.place)
-    });
-    Ok(asked.collect())
+    let (load, axes) = (Load::read(map), Axes::of(map));
+    let failures = axes.read("failure", |node| node.choice("failure"));
+    let (times, down, watch) = (map.get("times"), map.get("down"), map.get("watch"));
+    each(&axes, (load, failures), |failure| {
+        Ok(Event::Failover {
+            failure,
+            times: times?,
+            down_ns: down?,
+            watch_ns: watch?,
+        })
+    })
 }
 
 pub(super) fn reset(map: &Map<'_>) -> Result<Vec<Config>, Reported> {
-    let load = Load::read(map);
-    let kinds = required_axis(map, "kind", |node| node.choice("kind"));
-    let times = times(map, RESETS_DEFAULT);
-    let watch = map.with_default("watch", RESET_WATCH_DEFAULT, phase);
-    let (load, times, watch) = (load?, times?, watch?);
-    let kinds = kinds.all()?;
-    let asked = kinds.into_iter().map(|kind| {
-        let event = Event::Reset {
-            kind: kind.value,
-            times,
-            watch_ns: nanos(watch),
-        };
-        Config::new(load.clone(), event, kind.place)
-    });
-    Ok(asked.collect())
+    let (load, axes) = (Load::read(map), Axes::of(map));
+    let kinds = axes.read("kind", |node| node.choice("kind"));
+    let (times, watch) = (map.get("times"), map.get("watch"));
+    each(&axes, (load, kinds), |kind| {
+        Ok(Event::Reset {
+            kind,
+            times: times?,
+            watch_ns: watch?,
+        })
+    })
 }
 
 pub(super) fn setup(map: &Map<'_>) -> Result<Vec<Config>, Reported> {
     let load = Load::read(map);
-    let times = times(map, SETUPS_DEFAULT);
-    let watch = map.with_default("watch", SETUP_WATCH_DEFAULT, phase);
+    let (times, watch) = (map.get("times"), map.get("watch"));
     let event = Event::Setup {
         times: times?,
-        watch_ns: nanos(watch?),
+        watch_ns: watch?,
     };
     Ok(vec![Config::new(load?, event, map.node().place())])
 }
 
 pub(super) fn desync(map: &Map<'_>) -> Result<Vec<Config>, Reported> {
-    let load = Load::read(map);
-    let causes = required_axis(map, "cause", |node| {
+    let (load, axes) = (Load::read(map), Axes::of(map));
+    let causes = axes.read("cause", |node| {
         node.one_of("cause", &Desync::ALL.map(|it| (it.name(), it)))
     });
-    let times = times(map, DESYNCS_DEFAULT);
-    let watch = map.with_default("watch", DESYNC_WATCH_DEFAULT, phase);
-    let (load, times, watch) = (load?, times?, watch?);
-    let causes = causes.all()?;
-    let asked = causes.into_iter().map(|cause| {
-        let event = Event::Desync {
-            cause: cause.value,
-            times,
-            watch_ns: nanos(watch),
-        };
-        Config::new(load.clone(), event, cause.place)
-    });
-    Ok(asked.collect())
+    let (times, watch) = (map.get("times"), map.get("watch"));
+    each(&axes, (load, causes), |cause| {
+        Ok(Event::Desync {
+            cause,
+            times: times?,
+            watch_ns: watch?,
+        })
+    })
 }
 
 pub(super) fn hostile(map: &Map<'_>) -> Result<Vec<Config>, Reported> {
-    let load = Load::read(map);
-    let attacks = required_axis(map, "attack", |node| {
+    let (load, axes) = (Load::read(map), Axes::of(map));
+    let attacks = axes.read("attack", |node| {
         node.one_of("attack", &Attack::ALL.map(|it| (it.name(), it)))
     });
-    let percents = map.with_default("shares", SHARES_DEFAULT.to_vec(), shares);
-    let duration = map.with_default("duration", HOSTILE_DURATION_DEFAULT, trial_time);
-    let (load, percents, duration) = (load?, percents?, duration?);
-    let attacks = attacks.all()?;
-    let asked = attacks.into_iter().map(|attack| {
-        let event = Event::Hostile {
-            attack: attack.value,
-            percents: percents.clone(),
-            trial_ns: nanos(duration),
-        };
-        Config::new(load.clone(), event, attack.place)
-    });
-    Ok(asked.collect())
+    let percents = map.read("shares", shares);
+    let duration = map.get("duration");
+    each(&axes, (load, attacks), |attack| {
+        Ok(Event::Hostile {
+            attack,
+            percents: percents.clone()?,
+            trial_ns: duration?,
+        })
+    })
 }
 
 /// Rising, so that a lower share is measured before a higher one can disturb it.
 fn shares(node: Node<'_>) -> Result<Vec<u16>, Reported> {
     let mut percents: Vec<u16> = Vec::new();
     node.one_or_many(|item| {
-        let percent = whole_percent(item, 1..=SHARE_MAX)?;
+        let percent = u16::from_node(item, &HOSTILE_SHARE)?;
         if percents.last().is_some_and(|last| *last >= percent) {
             let help = "write the shares rising, each once";
             return Err(item.mistake("this share is not above the one before", help));
@@ -206,14 +263,6 @@ fn shares(node: Node<'_>) -> Result<Vec<u16>, Reported> {
         Ok(())
     })?;
     Ok(percents)
-}
-
-fn times(map: &Map<'_>, default: u32) -> Result<u32, Reported> {
-    map.with_default("times", default, |node| node.integer(1..=TIMES_MAX))
-}
-
-fn phase(node: Node<'_>) -> Result<Duration, Reported> {
-    node.duration(PHASE_MIN..=PHASE_MAX)
 }
 
 impl Load {
@@ -228,12 +277,9 @@ impl Load {
             return search::refuse(map, "`load` is a rate, so nothing is searched for").and(rate);
         }
         let search = Search::read(map);
-        let percent = node.map_or(Ok(PERCENT_DEFAULT.into()), |node| {
-            whole_percent(node, 1..=100)
-        });
+        let percent = map.read("load", |node| u8::from_node(node, &SHARE));
         Ok(Self::Share {
-            // In range, so it fits.
-            percent: percent? as u8,
+            percent: percent?,
             search: Box::new(search?),
         })
     }

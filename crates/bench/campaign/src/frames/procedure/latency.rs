@@ -1,14 +1,35 @@
 //! The keys of `latency`.
 
 use super::ProcedureConfig;
-use crate::axis::{AxisValues, axis};
-use crate::frames::keys::{trial_time, whole_percent};
+use crate::axis::Axes;
+use crate::frames::keys::{SEARCHED, TRAFFIC, TRIAL};
 use crate::frames::rate::Rate;
 use crate::frames::search::Search;
+use crate::keys::OF_ALL;
 use plan::{Axis, Coordinate, LatencyPath, LatencyTest, Procedure, nanos};
 use std::time::Duration;
 use wire::mix::FrameMix;
-use yaml::{Map, Node, Place, Reported, Spanned};
+use yaml::Absent::{Default, Depends};
+use yaml::{FromNode, Key, Map, Node, Place, Reported, Spanned, Value};
+
+#[rustfmt::skip]
+pub(super) const KEYS: &[Key] = &[
+    OF_ALL,
+    TRAFFIC,
+    SEARCHED,
+    Key::new("loads", Value::OneOrMany(&PERCENT), Default("[0 %, 10 %, 50 %, 90 %]"),
+        "Shares of the throughput; 0 % is `min_load`").words("list of ratios"),
+    Key::new("duration", TRIAL, Depends("the profile's"), "Each trial's time"),
+    Key::new("trials", Value::Integer(1, 1000), Default("1"),
+        "Trials at each load; RFC 8219 asks for 20, and reports their median with the 1st and \
+         99th percentile"),
+    Key::new("path",
+        Value::Axis(&Value::Name(|| LatencyPath::ALL.map(LatencyPath::name).to_vec())),
+        Default("one-way"),
+        "The timed path: frames from A to B, or there and back by reflection at station B ([round \
+         trips](methodology.md#round-trips-of-frames))"),
+];
+const PERCENT: Value = Value::Percent(0, 100);
 
 #[derive(Debug)]
 pub(super) struct Config {
@@ -19,17 +40,12 @@ pub(super) struct Config {
     path: Spanned<LatencyPath>,
 }
 
-const PERCENTS_DEFAULT: [u8; 4] = [0, 10, 50, 90];
-const TRIALS_DEFAULT: u32 = 1;
-const TRIALS_MAX: u32 = 1000;
-
 pub(super) fn read(map: &Map<'_>) -> Result<Vec<Config>, Reported> {
     let search = Search::read(map);
-    let percents = map.with_default("loads", PERCENTS_DEFAULT.to_vec(), |node| {
+    let percents = map.read("loads", |node| {
         let mut percents: Vec<u8> = Vec::new();
         node.one_or_many(|item| {
-            // In range, so it fits.
-            let percent = whole_percent(item, 0..=100)? as u8;
+            let percent = u8::from_node(item, &PERCENT)?;
             if percents.contains(&percent) {
                 return Err(item.mistake("this load is given twice", "remove one"));
             }
@@ -39,14 +55,13 @@ pub(super) fn read(map: &Map<'_>) -> Result<Vec<Config>, Reported> {
         Ok(percents)
     });
     let times = Search::times(&search);
-    let trial = map.with_default("duration", times.latency, trial_time);
-    let trials = map.with_default("trials", TRIALS_DEFAULT, |node| {
-        node.integer(1..=TRIALS_MAX)
-    });
-    let paths: AxisValues<LatencyPath> = axis(map, "path", LatencyPath::OneWay, |node| {
+    let (trial, trials) = (map.find("duration"), map.get("trials"));
+    let axes = Axes::of(map);
+    let paths = axes.read("path", |node| {
         node.one_of("path", &LatencyPath::ALL.map(|it| (it.name(), it)))
     });
-    let (search, percents, trial, trials) = (search?, percents?, trial?, trials?);
+    let (search, percents, trials) = (search?, percents?, trials?);
+    let trial = trial?.unwrap_or(times.latency);
     // Only the path is an axis. The loads of one trial share its search.
     let config = |path: &Spanned<LatencyPath>| Config {
         search: search.clone(),
@@ -55,7 +70,8 @@ pub(super) fn read(map: &Map<'_>) -> Result<Vec<Config>, Reported> {
         trials,
         path: path.clone(),
     };
-    Ok(paths.all()?.iter().map(config).collect())
+    axes.done()?;
+    Ok(paths.iter().map(config).collect())
 }
 
 impl ProcedureConfig for Config {

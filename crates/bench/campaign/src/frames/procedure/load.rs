@@ -1,13 +1,25 @@
 //! The keys of `load`.
 
 use super::ProcedureConfig;
-use crate::axis::{AxisValues, axis};
-use crate::frames::keys::{check_for_frames, trial_time};
-use crate::frames::rate::{self, Rate};
+use crate::axis::Axes;
+use crate::frames::keys::{TRAFFIC, TRIAL, check_for_frames};
+use crate::frames::rate::{LOAD, Rate};
+use crate::keys::OF_ALL;
 use plan::{Axis, Coordinate, Load, Procedure, nanos};
 use std::time::Duration;
 use wire::mix::FrameMix;
-use yaml::{Map, Node, Reported, Spanned};
+use yaml::Absent::Default;
+use yaml::{Key, Map, Node, Reported, Spanned, Value};
+
+#[rustfmt::skip]
+pub(super) const KEYS: &[Key] = &[
+    OF_ALL,
+    TRAFFIC,
+    Key::new("rate", Value::Axis(&Value::Or("max", &LOAD)), Default("max"),
+        "Intended load; `max`: the generator's maximum")
+        .words("load or `max`, axis").range("1 frame/s to 1 G frames/s"),
+    Key::new("duration", Value::Axis(&TRIAL), Default("10 s"), "How long"),
+];
 
 #[derive(Debug)]
 pub(super) struct Config {
@@ -15,12 +27,11 @@ pub(super) struct Config {
     duration: Duration,
 }
 
-const DURATION_DEFAULT: Duration = Duration::from_secs(10);
-
 pub(super) fn read(map: &Map<'_>) -> Result<Vec<Config>, Reported> {
-    let rates = axis(map, "rate", None, |node| node.word_or("max", rate::read));
-    let durations: AxisValues<Duration> = axis(map, "duration", DURATION_DEFAULT, trial_time);
-    let (rates, durations) = (rates.all()?, durations.all()?);
+    let axes = Axes::of(map);
+    let rates = axes.get::<Option<Rate>>("rate");
+    let durations = axes.get::<Duration>("duration");
+    axes.done()?;
     // Both are axes; the duration varies faster, as its coordinate is the later one in ids.
     let pairs = rates.iter().flat_map(|rate| {
         durations.iter().map(move |duration| Config {

@@ -1,12 +1,25 @@
 //! The keys of `loss-curve`.
 
 use super::ProcedureConfig;
-use crate::frames::keys::{drain, is_empty, max_load, trial_time, whole_percent};
+use crate::frames::keys::{DRAIN, MAX_LOAD, TRAFFIC, TRIAL, is_empty};
 use crate::frames::rate::Rate;
-use plan::{Axis, Coordinate, LossCurve, Procedure, Profile, nanos};
+use crate::keys::OF_ALL;
+use plan::{Axis, Coordinate, LossCurve, Procedure, nanos};
 use std::time::Duration;
 use wire::mix::FrameMix;
-use yaml::{Map, Node, Reported, Spanned};
+use yaml::Absent::Default;
+use yaml::{Key, Map, Node, Reported, Spanned, Value};
+
+#[rustfmt::skip]
+pub(super) const KEYS: &[Key] = &[
+    OF_ALL,
+    TRAFFIC,
+    MAX_LOAD.meaning("The load of 100 %")
+        .range("1 frame/s to 1 G frames/s, a frame at the lowest load"),
+    Key::new("step", Value::Percent(1, 50), Default("10 %"), "From one load to the next"),
+    Key::new("duration", TRIAL, Default("1 s"), "Each load's time"),
+    DRAIN,
+];
 
 #[derive(Debug)]
 pub(super) struct Config {
@@ -16,17 +29,9 @@ pub(super) struct Config {
     drain: Duration,
 }
 
-const TRIAL_DEFAULT: Duration = Duration::from_secs(1);
-const STEP_PERCENT_DEFAULT: u8 = 10;
-
 pub(super) fn read(map: &Map<'_>) -> Result<Vec<Config>, Reported> {
-    let max_load = max_load(map);
-    let step = map.with_default("step", STEP_PERCENT_DEFAULT, |node| {
-        // In range, so it fits.
-        whole_percent(node, 1..=50).map(|percent| percent as u8)
-    });
-    let trial = map.with_default("duration", TRIAL_DEFAULT, trial_time);
-    let drain = drain(map, Profile::Fast.times().drain);
+    let (max_load, step) = (map.get("max_load"), map.get("step"));
+    let (trial, drain) = (map.get("duration"), map.get("drain"));
     Ok(vec![Config {
         max_load: max_load?,
         step_percent: step?,

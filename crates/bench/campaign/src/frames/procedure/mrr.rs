@@ -1,12 +1,26 @@
 //! The keys of `mrr`.
 
 use super::ProcedureConfig;
-use crate::frames::keys::{check_for_frames, drain, max_load, trial_time};
+use crate::frames::keys::{DRAIN, MAX_LOAD, TRAFFIC, TRIAL, check_for_frames};
 use crate::frames::rate::Rate;
-use plan::{Axis, Coordinate, Mrr, Procedure, Profile, nanos};
+use crate::keys::OF_ALL;
+use plan::{Axis, Coordinate, Mrr, Procedure, nanos};
 use std::time::Duration;
 use wire::mix::FrameMix;
-use yaml::{Map, Node, Reported, Spanned};
+use yaml::Absent::Default;
+use yaml::{Key, Map, Node, Reported, Spanned, Value};
+
+#[rustfmt::skip]
+pub(super) const KEYS: &[Key] = &[
+    OF_ALL,
+    TRAFFIC,
+    MAX_LOAD.meaning("The offered load")
+        .range("1 frame/s to 1 G frames/s, a frame in each trial"),
+    // As in CSIT.
+    Key::new("trials", Value::Integer(1, 1000), Default("10"), "Trials"),
+    Key::new("duration", TRIAL, Default("1 s"), "Each trial's time"),
+    DRAIN,
+];
 
 #[derive(Debug)]
 pub(super) struct Config {
@@ -16,18 +30,9 @@ pub(super) struct Config {
     drain: Duration,
 }
 
-/// As in CSIT.
-const TRIALS_DEFAULT: u32 = 10;
-const TRIALS_MAX: u32 = 1000;
-const TRIAL_DEFAULT: Duration = Duration::from_secs(1);
-
 pub(super) fn read(map: &Map<'_>) -> Result<Vec<Config>, Reported> {
-    let max_load = max_load(map);
-    let trials = map.with_default("trials", TRIALS_DEFAULT, |node| {
-        node.integer(1..=TRIALS_MAX)
-    });
-    let trial = map.with_default("duration", TRIAL_DEFAULT, trial_time);
-    let drain = drain(map, Profile::Fast.times().drain);
+    let (max_load, trials) = (map.get("max_load"), map.get("trials"));
+    let (trial, drain) = (map.get("duration"), map.get("drain"));
     Ok(vec![Config {
         max_load: max_load?,
         trials: trials?,

@@ -1,13 +1,30 @@
 //! The keys of `recovery`.
 
 use super::ProcedureConfig;
-use crate::frames::keys::{trial_time, whole_percent};
+use crate::frames::keys::{SEARCHED, TRAFFIC, TRIAL};
 use crate::frames::rate::Rate;
 use crate::frames::search::Search;
+use crate::keys::OF_ALL;
 use plan::{Axis, Coordinate, Procedure, Recovery, nanos};
 use std::time::Duration;
 use wire::mix::FrameMix;
-use yaml::{Map, Node, Reported, Spanned};
+use yaml::Absent::{Default, Depends};
+use yaml::{Key, Map, Node, Reported, Spanned, Value};
+
+/// The overload is above the throughput by definition, and the relief below it.
+#[rustfmt::skip]
+pub(super) const KEYS: &[Key] = &[
+    OF_ALL,
+    TRAFFIC,
+    SEARCHED,
+    // RFC 2544 §26.5, and the relief too.
+    Key::new("overload", Value::Percent(101, 1000), Default("110 %"),
+        "Overload, relative to the throughput of the first goal"),
+    Key::new("relief", Value::Percent(1, 99), Default("50 %"),
+        "Load afterwards, relative to the same"),
+    Key::new("overload_time", TRIAL, Depends("the profile's"), "Time of the overload"),
+    Key::new("relief_time", TRIAL, Depends("the profile's"), "Time watched afterwards"),
+];
 
 #[derive(Debug)]
 pub(super) struct Config {
@@ -18,26 +35,17 @@ pub(super) struct Config {
     relief: Duration,
 }
 
-/// RFC 2544 §26.5.
-const OVERLOAD_PERCENT: u16 = 110;
-const RELIEF_PERCENT: u16 = 50;
-
 pub(super) fn read(map: &Map<'_>) -> Result<Vec<Config>, Reported> {
     let search = Search::read(map);
-    let times = Search::times(&search);
-    // Above the throughput by definition, and the relief below it.
-    let overload = map.with_default("overload", OVERLOAD_PERCENT, |node| {
-        whole_percent(node, 101..=1000)
-    });
-    let relief = map.with_default("relief", RELIEF_PERCENT, |node| whole_percent(node, 1..=99));
-    let overload_time = map.with_default("overload_time", times.recovery, trial_time);
-    let relief_time = map.with_default("relief_time", times.recovery, trial_time);
+    let usual = Search::times(&search).recovery;
+    let (overload, relief) = (map.get("overload"), map.get("relief"));
+    let (overload_time, relief_time) = (map.find("overload_time"), map.find("relief_time"));
     Ok(vec![Config {
         search: search?,
         overload_percent: overload?,
         relief_percent: relief?,
-        overload: overload_time?,
-        relief: relief_time?,
+        overload: overload_time?.unwrap_or(usual),
+        relief: relief_time?.unwrap_or(usual),
     }])
 }
 

@@ -1,13 +1,34 @@
 //! The keys of `service`.
 
 use super::ProcedureConfig;
-use crate::frames::keys::{drain, is_empty, trial_time};
-use crate::frames::rate::{self, Rate};
-use plan::{Axis, Coordinate, Procedure, Profile, ServiceStep, ServiceTest, compact, nanos};
+use crate::frames::keys::{DRAIN, LOSS, TRAFFIC, TRIAL, is_empty};
+use crate::frames::rate::{LOAD, Rate};
+use crate::keys::{OF_ALL, seconds};
+use plan::{Axis, Coordinate, Procedure, ServiceStep, ServiceTest, compact, nanos};
 use std::time::Duration;
 use units::Ratio;
 use wire::mix::FrameMix;
-use yaml::{Map, Node, Reported, Spanned};
+use yaml::Absent::{Default, Depends, Required};
+use yaml::{Key, Map, Node, Reported, Spanned, Value};
+
+#[rustfmt::skip]
+pub(super) const KEYS: &[Key] = &[
+    OF_ALL,
+    TRAFFIC,
+    Key::new("cir", LOAD, Required, "Committed information rate")
+        .words("load").range("1 frame/s to 1 G frames/s, a frame in the first step"),
+    Key::new("eir", LOAD, Depends("none"), "Excess information rate, on top of the CIR")
+        .words("load").range("1 frame/s to 1 G frames/s"),
+    Key::new("loss", LOSS, Default("0 %"), "Highest loss up to the CIR"),
+    Key::new("delay", LIMIT, Depends("none"), "Highest mean delay up to the CIR"),
+    Key::new("variation", LIMIT, Depends("none"),
+        "Highest delay variation up to the CIR: 99.9th percentile less the smallest delay"),
+    Key::new("policing", Value::Switch, Default("off"),
+        "Also offer more than CIR and EIR, which must not pass"),
+    Key::new("duration", TRIAL, Default("10 s"), "Each step's time"),
+    DRAIN,
+];
+const LIMIT: Value = Value::Time(Duration::from_nanos(1), seconds(10));
 
 #[derive(Debug)]
 pub(super) struct Config {
@@ -21,28 +42,11 @@ pub(super) struct Config {
     drain: Duration,
 }
 
-const STEP_DEFAULT: Duration = Duration::from_secs(10);
-const LIMIT_MIN: Duration = Duration::from_nanos(1);
-const LIMIT_MAX: Duration = Duration::from_secs(10);
-const LOSS_MAX: Ratio = Ratio::from_percent(10);
-
 pub(super) fn read(map: &Map<'_>) -> Result<Vec<Config>, Reported> {
-    let rate = |node: Node<'_>| rate::read(node).map(|rate| node.spanned(rate));
-    let limit = |key| {
-        let limit = map
-            .optional(key)
-            .map(|node| node.duration(LIMIT_MIN..=LIMIT_MAX));
-        limit.transpose()
-    };
-    let cir = map.required("cir").and_then(rate);
-    let eir = map.optional("eir").map(rate).transpose();
-    let loss = map.with_default("loss", Ratio::from_ppm(0), |node| {
-        node.ratio(Ratio::from_ppm(0)..=LOSS_MAX)
-    });
-    let (delay, variation) = (limit("delay"), limit("variation"));
-    let policing = map.with_default("policing", false, Node::bool);
-    let step = map.with_default("duration", STEP_DEFAULT, trial_time);
-    let drain = drain(map, Profile::Fast.times().drain);
+    let (cir, eir, loss) = (map.spanned("cir"), map.find("eir"), map.get("loss"));
+    let (delay, variation) = (map.find("delay"), map.find("variation"));
+    let policing = map.get("policing");
+    let (step, drain) = (map.get("duration"), map.get("drain"));
     Ok(vec![Config {
         cir: cir?,
         eir: eir?,
@@ -61,7 +65,7 @@ impl Config {
         ServiceTest {
             cir: self.cir.value.frames_per_s(mix),
             eir: eir.map_or(0, |rate| rate.value.frames_per_s(mix)),
-            // Fits: `LOSS_MAX` is far below it.
+            // Fits: the bound of `loss` is far below it.
             loss_ppm: self.loss.ppm() as u32,
             delay_ns: self.delay.map(nanos),
             variation_ns: self.variation.map(nanos),

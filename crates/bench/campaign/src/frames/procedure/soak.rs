@@ -1,16 +1,56 @@
 //! A load for minutes to hours: the keys of `soak`.
 
 use super::ProcedureConfig;
-use super::disturbed::Load;
-use crate::axis::{AxisValues, RUN_MAX, axis};
+use super::disturbed::{LOAD, Load};
+use crate::axis::{Axes, RUN_MAX};
+use crate::frames::keys::{LOSS, SEARCHED, TRAFFIC};
 use crate::frames::rate::Rate;
+use crate::keys::{OF_ALL, millis, seconds};
 use plan::{Axis, Coordinate, DriftBounds, Procedure, Soak, nanos};
 use std::ops::RangeInclusive;
 use std::time::Duration;
 use units::Ratio;
 use units::time::print;
 use wire::mix::FrameMix;
-use yaml::{Map, Node, Reported, Spanned};
+use yaml::Absent::Default;
+use yaml::{Key, Map, Node, Reported, Spanned, Value};
+
+#[rustfmt::skip]
+pub(super) const KEYS: &[Key] = &[
+    OF_ALL,
+    TRAFFIC,
+    SEARCHED,
+    LOAD,
+    Key::new("duration", Value::Axis(&Value::Time(seconds(1), RUN_MAX)), Default("2 min"),
+        "Time under load"),
+    // Each point also reads the device's processes, which should not become a load.
+    Key::new("point", Value::Or("auto", &Value::Time(millis(100), RUN_MAX)), Default("auto"),
+        "Width of a point of the timeline; `auto`: whole seconds, 240 points or fewer")
+        .range("100 ms to half of `duration`, at least a 2000th of it"),
+    // An hour bounds the time that an interrupted run loses.
+    Key::new("segment", Value::Or("auto", &Value::Time(seconds(1), seconds(3600))),
+        Default("auto"),
+        "Part that is measured and recorded as one unit: an interrupted run loses at most one. \
+         Between two segments there is no load for some tenths of a second; `auto`: a quarter of \
+         `duration`, from 30 s to 10 min")
+        .range("a point to 1 h, at least a 1000th of `duration`"),
+    // Shorter probes measure the tester's start; longer ones become a load.
+    Key::new("probe", Value::Or("off", &Value::Time(millis(100), seconds(10))), Default("1 s"),
+        "Overload that measures the capacity before each segment and after the last one, at the \
+         line rate or as fast as the tester can. It costs its time and some tenths of a second \
+         for each, in the pauses between segments, and counts in no other figure"),
+    Key::new("loss", LOSS, Default("0 %"),
+        "Highest share of lost frames, without the frames of probes"),
+    Key::new("rate_drift", DRIFT, Default("1 %"),
+        "Highest drift of the forwarding rate over `duration`"),
+    Key::new("latency_drift", DRIFT, Default("50 %"), "The same for the median latency"),
+    Key::new("memory_drift", DRIFT, Default("10 %"),
+        "The same for the memory of the device's processes"),
+    Key::new("cpu_drift", DRIFT, Default("20 %"), "The same for their CPU time by time"),
+    Key::new("capacity_drift", DRIFT, Default("20 %"), "The same for the capacity by the probes"),
+];
+/// A drift of less than a thousandth, or of 100 %, needs no bound.
+const DRIFT: Value = Value::Ratio(Ratio::from_ppm(1000), Ratio::from_percent(100));
 
 #[derive(Debug)]
 pub(super) struct Config {
@@ -23,10 +63,6 @@ pub(super) struct Config {
     drift: DriftBounds,
 }
 
-const DURATION_DEFAULT: Duration = Duration::from_secs(120);
-const DURATION_MIN: Duration = Duration::from_secs(1);
-/// Each point also reads the device's processes, which should not become a load.
-const POINT_MIN: Duration = Duration::from_millis(100);
 /// Maximum number of points if their width is left open; none is then shorter than a second.
 const POINTS_DEFAULT: u32 = 240;
 /// Each is recorded.
@@ -35,53 +71,30 @@ const POINTS_MAX: u128 = 2000;
 const SEGMENTS_DEFAULT: u32 = 4;
 const SEGMENT_DEFAULT: RangeInclusive<Duration> =
     Duration::from_secs(30)..=Duration::from_secs(600);
-/// Bounds the time that an interrupted run loses.
-const SEGMENT_MAX: Duration = Duration::from_secs(3600);
 /// Each is recorded by itself.
 const SEGMENTS_MAX: u128 = 1000;
-const RATE_DRIFT_DEFAULT: Ratio = Ratio::from_percent(1);
-const LATENCY_DRIFT_DEFAULT: Ratio = Ratio::from_percent(50);
-const MEMORY_DRIFT_DEFAULT: Ratio = Ratio::from_percent(10);
-const CPU_DRIFT_DEFAULT: Ratio = Ratio::from_percent(20);
-const CAPACITY_DRIFT_DEFAULT: Ratio = Ratio::from_percent(20);
-const PROBE_DEFAULT: Duration = Duration::from_secs(1);
-/// Shorter probes measure the tester's start; longer ones become a load.
-const PROBE: RangeInclusive<Duration> = Duration::from_millis(100)..=Duration::from_secs(10);
-const LOSS_MAX: Ratio = Ratio::from_percent(10);
-/// A drift of less than a thousandth, or of 100 %, needs no bound.
-const DRIFT: RangeInclusive<Ratio> = Ratio::from_ppm(1000)..=Ratio::from_percent(100);
 
 pub(super) fn read(map: &Map<'_>) -> Result<Vec<Config>, Reported> {
-    let load = Load::read(map);
-    let durations: AxisValues<Duration> = axis(map, "duration", DURATION_DEFAULT, |node| {
-        node.duration(DURATION_MIN..=RUN_MAX)
-    });
-    let point = time(map, "point", POINT_MIN..=RUN_MAX);
-    let segment = time(map, "segment", DURATION_MIN..=SEGMENT_MAX);
-    let loss = map.with_default("loss", Ratio::from_ppm(0), |node| {
-        node.ratio(Ratio::from_ppm(0)..=LOSS_MAX)
-    });
-    let probe = map.with_default("probe", Some(PROBE_DEFAULT), |node| {
-        node.word_or("off", |node: Node<'_>| node.duration(PROBE))
-    });
-    let drift = [
-        ("rate_drift", RATE_DRIFT_DEFAULT),
-        ("latency_drift", LATENCY_DRIFT_DEFAULT),
-        ("memory_drift", MEMORY_DRIFT_DEFAULT),
-        ("cpu_drift", CPU_DRIFT_DEFAULT),
-        ("capacity_drift", CAPACITY_DRIFT_DEFAULT),
-    ];
-    let [rate, latency, memory, cpu, capacity] =
-        drift.map(|(key, default)| map.with_default(key, default, |node| node.ratio(DRIFT)));
-    let (load, durations, point, segment) = (load?, durations.all()?, point?, segment?);
+    let (load, axes) = (Load::read(map), Axes::of(map));
+    let durations = axes.get::<Duration>("duration");
+    let (point, segment) = (
+        map.get::<Option<_>>("point"),
+        map.get::<Option<_>>("segment"),
+    );
+    let (loss, probe) = (map.get("loss"), map.get("probe"));
+    let (rate, latency) = (map.get("rate_drift"), map.get("latency_drift"));
+    let (memory, cpu) = (map.get("memory_drift"), map.get("cpu_drift"));
+    let capacity = map.get("capacity_drift");
+    axes.done()?;
+    let (load, point, segment) = (load?, point?, segment?);
     let drift = DriftBounds {
-        rate_ppm: ppm(rate?),
-        latency_ppm: ppm(latency?),
-        memory_ppm: ppm(memory?),
-        cpu_ppm: Some(ppm(cpu?)),
-        capacity_ppm: Some(ppm(capacity?)),
+        rate_ppm: rate?,
+        latency_ppm: latency?,
+        memory_ppm: memory?,
+        cpu_ppm: Some(cpu?),
+        capacity_ppm: Some(capacity?),
     };
-    let (loss_ppm, probe) = (ppm(loss?), probe?);
+    let (loss_ppm, probe) = (loss?, probe?);
     let of = |duration: Spanned<Duration>| {
         // `auto` depends on the duration, so each value of this axis has its points and segments.
         let times = times(map, &duration, point.as_ref(), segment.as_ref())?;
@@ -96,18 +109,6 @@ pub(super) fn read(map: &Map<'_>) -> Result<Vec<Config>, Reported> {
         })
     };
     durations.into_iter().map(of).collect()
-}
-
-/// A time, or `auto`.
-fn time(
-    map: &Map<'_>,
-    key: &'static str,
-    range: RangeInclusive<Duration>,
-) -> Result<Option<Spanned<Duration>>, Reported> {
-    map.with_default(key, None, |node| {
-        let time = node.word_or("auto", |node: Node<'_>| node.duration(range))?;
-        Ok(time.map(|time| node.spanned(time)))
-    })
 }
 
 /// Returns the widths of points and of segments for a duration; given widths are kept.
@@ -184,11 +185,6 @@ fn whole_points(time: Duration, point: Duration) -> Duration {
     let points = time.as_nanos().div_ceil(point.as_nanos().max(1));
     // A segment is no longer than a run, and its points are no shorter than 100 ms.
     point * u32::try_from(points).unwrap_or(u32::MAX)
-}
-
-/// A ratio of 100 % or less: it fits.
-fn ppm(ratio: Ratio) -> u32 {
-    u32::try_from(ratio.ppm()).unwrap_or(u32::MAX)
 }
 
 impl ProcedureConfig for Config {

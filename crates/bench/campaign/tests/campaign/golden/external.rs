@@ -50,6 +50,36 @@ trials: [ping: { mtu: 1400 B }]
     compare("external-mistakes.txt", &format!("{mistakes}\n"));
 }
 
+/// A journal with one would not be resumed.
+#[test]
+fn control_characters_are_refused() {
+    for entry in [
+        r#"external: { suite_words: { aes-256-gcm: "a\tb" }, boxes: [{}] }"#,
+        r#"external: { gateway: { psk_file: "/k\x07" }, boxes: [{}] }"#,
+        r#"external: { gateway: { ca_file: /c, certificate_file: "/c\n", key_file: /k }, boxes: [{}] }"#,
+        r#"external: { gateway: { psk_file: /k, ppk_file: "/p\e", ppk_id: p }, boxes: [{}] }"#,
+        r#"external: { form: wireguard, gateway: { key_file: "/k\t", box_public_key: AAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAA= }, boxes: [{}] }"#,
+        r#"external: { boxes: [{ via: "ssh box\x07" }] }"#,
+    ] {
+        let text = |entry: &str| {
+            format!("campaign: c\nduts: [{entry}]\ntrials: [ping: {{ mtu: 1400 B }}]\n")
+        };
+        let mistakes = from_text("c.yaml", &text(entry)).unwrap_err();
+        assert_eq!(mistakes.iter().count(), 1, "{mistakes}");
+        let without = entry.replace("\\t", "").replace("\\x07", "");
+        let without = without.replace("\\n", "").replace("\\e", "");
+        from_text("c.yaml", &text(&without)).unwrap_or_else(|mistakes| panic!("{mistakes}"));
+    }
+    for entry in [
+        r#"pkcs11: { module: "/m\t", pin_file: /p }"#,
+        r#"openssl: { engine: "e\x07" }"#,
+    ] {
+        let text = format!("campaign: c\ndevices: [{entry}]\ntrials: [kat]\n");
+        let mistakes = from_text("c.yaml", &text).unwrap_err();
+        assert_eq!(mistakes.iter().count(), 1, "{mistakes}");
+    }
+}
+
 #[test]
 fn every_mistake_of_cables_is_reported() {
     let mut all = String::new();
