@@ -79,8 +79,7 @@ const MODEL_TIME: Value = Value::Time(Duration::ZERO, seconds(10));
 #[rustfmt::skip]
 const SEVERAL: &[Key] = &[
     Key::new("members", Value::List(&Value::Kinds(|| {
-        let members = KINDS.iter().filter(|known| known.1 != Kind::Several);
-        members.map(|(name, _, keys, _)| (*name, *keys)).collect()
+        members().into_iter().map(|(name, kind)| (name, kind.own_keys())).collect()
     })), Required, "Devices as above, without `name`, `count` and `offload`").range("1 to 64"),
 ];
 
@@ -94,48 +93,50 @@ enum Kind {
     Several,
 }
 
-/// The kinds, with the keys that they have as a member of several, and as an entry.
-const KINDS: [(&str, Kind, &[Key], &[Key]); 6] = [
-    (
-        "engine",
-        Kind::Engine,
-        ENGINE,
-        &[EACH, COUNT, Key::group("(own)", ENGINE)],
-    ),
-    (
-        "openssl",
-        Kind::OpenSsl,
-        OPENSSL,
-        &[EACH, COUNT, Key::group("(own)", OPENSSL)],
-    ),
-    // A token is unique: `count` is reported as an unknown key there.
-    (
-        "pkcs11",
-        Kind::Pkcs11,
-        PKCS11,
-        &[EACH, Key::group("(own)", PKCS11)],
-    ),
-    ("softhsm", Kind::SoftHsm, &[], &[EACH, COUNT]),
-    (
-        "model",
-        Kind::Model,
-        MODEL,
-        &[EACH, COUNT, Key::group("(own)", MODEL)],
-    ),
-    (
-        "several",
-        Kind::Several,
-        SEVERAL,
-        &[EACH, Key::group("(own)", SEVERAL)],
-    ),
+const KINDS: [(&str, Kind); 6] = [
+    ("engine", Kind::Engine),
+    ("openssl", Kind::OpenSsl),
+    ("pkcs11", Kind::Pkcs11),
+    ("softhsm", Kind::SoftHsm),
+    ("model", Kind::Model),
+    ("several", Kind::Several),
 ];
 
-pub(super) const KINDS_VALUE: Value = Value::Kinds(|| {
-    KINDS
-        .iter()
-        .map(|(name, _, _, keys)| (*name, *keys))
-        .collect()
-});
+pub(super) const KINDS_VALUE: Value =
+    Value::Kinds(|| KINDS.map(|(name, kind)| (name, kind.keys())).to_vec());
+
+impl Kind {
+    /// The keys as an entry.
+    const fn keys(self) -> &'static [Key] {
+        match self {
+            Self::Engine => const { &[EACH, COUNT, Key::group("(own)", ENGINE)] },
+            Self::OpenSsl => const { &[EACH, COUNT, Key::group("(own)", OPENSSL)] },
+            // A token is unique: `count` is reported as an unknown key there.
+            Self::Pkcs11 => const { &[EACH, Key::group("(own)", PKCS11)] },
+            Self::SoftHsm => &[EACH, COUNT],
+            Self::Model => const { &[EACH, COUNT, Key::group("(own)", MODEL)] },
+            Self::Several => const { &[EACH, Key::group("(own)", SEVERAL)] },
+        }
+    }
+
+    /// The keys as a member of several.
+    const fn own_keys(self) -> &'static [Key] {
+        match self {
+            Self::Engine => ENGINE,
+            Self::OpenSsl => OPENSSL,
+            Self::Pkcs11 => PKCS11,
+            Self::Model => MODEL,
+            Self::SoftHsm | Self::Several => &[],
+        }
+    }
+}
+
+/// The kinds of members.
+fn members() -> Vec<(&'static str, Kind)> {
+    let mut kinds = KINDS.to_vec();
+    kinds.retain(|(_, kind)| *kind != Kind::Several);
+    kinds
+}
 
 const KERNELS: [(&str, &str); 3] = [
     ("portable", "portable"),
@@ -153,9 +154,8 @@ const FAULTS: [(&str, DeviceFault); 5] = [
 
 /// Reads one entry of `devices`.
 pub(super) fn read(node: Node<'_>) -> Result<(Entry, Place), Reported> {
-    let known = KINDS.map(|(name, kind, _, keys)| (name, (kind, keys)));
-    let ((kind, keys), body) = node.variant("device", &known)?;
-    body.keys(keys, |map| {
+    let (kind, body) = node.variant("device", &KINDS)?;
+    body.keys(kind.keys(), |map| {
         let offload = map.find("offload");
         if kind == Kind::Several {
             return Ok((several(map, offload)?, map.node().place()));
@@ -248,12 +248,8 @@ impl Entry {
 }
 
 fn member(node: Node<'_>) -> Result<DeviceKind, Reported> {
-    let known = KINDS.iter().filter(|known| known.1 != Kind::Several);
-    let known: Vec<_> = known
-        .map(|(name, kind, keys, _)| (*name, (*kind, *keys)))
-        .collect();
-    let ((kind, keys), body) = node.variant("device", &known)?;
-    body.keys(keys, |map| of_kind(map, kind))
+    let (kind, body) = node.variant("device", &members())?;
+    body.keys(kind.own_keys(), |map| of_kind(map, kind))
 }
 
 fn of_kind(map: &Map<'_>, kind: Kind) -> Result<DeviceKind, Reported> {
