@@ -19,9 +19,9 @@ pub(crate) const VALUE: Value = Value::Entries(&Value::Map(PROFILE));
 #[rustfmt::skip]
 const PROFILE: &[Key] = &[
     Key::group("(direction)", DIRECTION),
-    Key::new("a-to-b", Value::Map(DIRECTION), Depends("none"), "Frames from A to B")
+    Key::new("a-to-b", Value::Map(DIRECTION), Depends("none"), "The keys above, for frames from A to B")
         .excludes(BOTH).apart(),
-    Key::new("b-to-a", Value::Map(DIRECTION), Depends("none"), "Frames from B to A")
+    Key::new("b-to-a", Value::Map(DIRECTION), Depends("none"), "The same from B to A")
         .excludes(BOTH).apart(),
     Key::new("seed", Value::Integer(0, u32::MAX as u64), Default("1"),
         "Seed of all random decisions; a key of the profile, not of a direction"),

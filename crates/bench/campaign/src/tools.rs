@@ -100,7 +100,8 @@ const TCP: &[Key] = &[
     STREAMS.meaning("Parallel streams (`-P`) over all processes; `auto`: one per core"),
     // iperf3 takes no larger buffer (`-w`), and Linux makes none smaller.
     Key::new("window", Value::Axis(&Value::Or("auto", &Value::Size(4 << 10, 512 << 20))),
-        Usual("auto"), "Socket buffer (`-w`); `auto`: the kernel tunes it"),
+        Usual("auto"), "Socket buffer (`-w`); `auto`: the kernel tunes it")
+        .range("4 KiB to 512 MiB"),
     DIRECTION.meaning(
         "Direction of the payload. The client is always on A: `b-to-a` is `-R`, `duplex` is \
          iperf3's `--bidir` and iperf2's `--full-duplex`. Each direction is reported separately; \

@@ -20,7 +20,7 @@ const TEXT_CHARS_MAX: usize = 100;
 /// Keys of each entry.
 #[rustfmt::skip]
 const EACH: Key = Key::group("(each)", &[
-    NAME.meaning("Name in tables"),
+    NAME.depends("by its kind").meaning("Name in tables"),
     Key::new("offload", Value::Switch, Depends("on for `pkcs11` and `model`"),
         "Declares that the device takes work off the CPU, so that its figures need \
          [proof](#who-did-the-work)"),

@@ -302,7 +302,7 @@ fn the_declared_schema_accepts_the_shipped_campaigns_and_refuses_mistakes() {
         direct("tcp: { mtu: [] }"),
         direct("tcp: { mtu: 1500 B, cores: 129 }"),
         direct("tcp: { mtu: 1500 B, frame: 64 B }"),
-        direct("tcp: { mtu: 1500 B }, udp: { mtu: 1500 B }").replace("}, udp", ", udp"),
+        direct("{ tcp: { mtu: 1500 B }, udp: { mtu: 1500 B } }"),
         direct("load: { frame: imix9 }"),
         direct("rekey: { frame: 64 B, every: 1 }"),
         direct("rekey: { frame: 64 B, profile: fast, goals: [] }"),

@@ -110,7 +110,7 @@ pub(super) const IKE: &[Key] = &[
         "PEM file: certificate of the authority that issued the gateway's"),
     Key::new("certificate_file", Value::Path, Depends("none"),
         "PEM file: the station's certificate"),
-    Key::new("key_file", Value::Path, Depends("none"), "PEM file: its private key"),
+    Key::new("key_file", Value::Path, Depends("none"), "PEM file: the station's private key"),
     Key::new("ppk_file", Value::Path, Depends("none"),
         "File with a post-quantum pre-shared key (RFC 8784) in its first line")
         .range("with `ppk_id`"),
