@@ -1,4 +1,5 @@
 //! Reading YAML, and the mistakes that it reports.
 
+mod declared;
 mod golden;
 mod reading;

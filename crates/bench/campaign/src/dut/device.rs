@@ -1,7 +1,7 @@
 //! Crypto devices: one entry of `devices` to one DUT or, if `count` is a list, several.
 //!
-//! To add a kind: a variant of [`DeviceKind`], its name and its keys in [`KINDS`], and a reader of
-//! its settings here; what opens it is in `device`.
+//! To add a kind: a variant of [`DeviceKind`], its name in [`KINDS`], its keys in [`Kind::keys`],
+//! and a reader of its settings here; what opens it is in `device`.
 
 use super::entry::{Entry, NAME, name};
 use crate::axis::Axes;
