@@ -55,6 +55,7 @@ impl<'m, 'd> Axes<'m, 'd> {
     ) -> Vec<Spanned<T>> {
         let found = self.map.read(key, |node| Ok(read_values(node, read)));
         let (mut values, outcome) = found.unwrap_or_else(|missing| (Vec::new(), Err(missing)));
+        // Checks between axes recognise a default by the place of the map.
         if self.map.optional(key).is_none() {
             for value in &mut values {
                 value.place = self.map.node().place();

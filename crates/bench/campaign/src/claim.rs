@@ -51,6 +51,7 @@ pub(crate) const KEYS: &[Key] = &[
          of its DUTs").words("name").range("name of a DUT"),
     Key::new("trial", Value::Name(|| Value::names(&TRIALS)), Required,
         "Kind of trial that measures it"),
+    // Of the two exactly one is given, so neither is required and neither has a default.
     Key::new("at_least", FIGURE, Depends(""),
         "Lowest figure that meets the claim. A claim has this or `at_most`")
         .words("figure").range("see below").excludes(&["at_most"]),

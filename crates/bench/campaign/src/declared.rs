@@ -41,6 +41,7 @@ pub const CAMPAIGN_KEYS: &[Key] = &[
     Key::new("capture", capture::VALUE, Depends("none"),
         "Frames of each trial that are kept in the run's folder, see [Captures](#captures)")
         .words("place, list or map").range("not with `devices`").apart(),
+    // Any text: files can be named too, relative to the campaign.
     Key::new("published", Value::OneOrMany(&Value::Text), Depends("none"),
         "Published reports: their figures are printed next to the figures of matching cells, see \
          [Published reports](#published-reports)")

@@ -18,6 +18,7 @@ pub(crate) const VALUE: Value = Value::Entries(&Value::Map(PROFILE));
 
 #[rustfmt::skip]
 const PROFILE: &[Key] = &[
+    // Of both directions. Next to `a-to-b` a key here would be given twice.
     Key::group("(direction)", DIRECTION),
     Key::new("a-to-b", Value::Map(DIRECTION), Depends("none"), "The keys above, for frames from A to B")
         .excludes(BOTH).apart(),

@@ -223,6 +223,7 @@ impl Load {
         if let Ok(warmup) = &warmup {
             check_run(node, &duration, warmup);
         }
+        // Zero and off stand for values that could not be read: `done` fails then.
         let load = Self {
             tool,
             direction,

@@ -56,6 +56,8 @@ fn of_devices() -> Vec<Known> {
 
 /// The kinds of all trials, and their keys.
 pub(crate) fn kinds() -> Vec<(&'static str, &'static [Key])> {
+    // Trials of devices stand in the same list; whether they fit `duts` or `devices` is a rule
+    // between keys.
     let all = of_duts().into_iter().chain(of_devices());
     all.map(|(name, (_, keys))| (name, keys)).collect()
 }

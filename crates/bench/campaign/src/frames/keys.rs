@@ -75,6 +75,7 @@ pub(super) const PORTS: &[Key] = &[
 /// Keys of searches.
 #[rustfmt::skip]
 pub(super) const SEARCH: &[Key] = &[
+    // No declared default: a given profile excludes goals, and the default one does not.
     Key::new("profile", Value::Name(|| NAMED.map(Profile::name).to_vec()),
         Depends("`fast`"), "Goals and times, see above"),
     Key::new("goals", Value::List(&Value::Map(GOAL)), Depends("the profile's"),

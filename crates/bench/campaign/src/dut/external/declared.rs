@@ -36,6 +36,7 @@ pub(crate) const KEYS: &[Key] = &[
                 `gre`, `l2tpv3`, `opaque`"),
     LEGACY,
     INSECURE,
+    // A box has a word for suites that it names differently; the others have none here.
     Key::new("suite_words", Value::Entries(&Value::Text), Depends("our names"),
         "The boxes' names for suites: `{ aes-256-gcm: AES-GCM-256 }`; `{suite_word}` in commands"),
     Key::new("ports", Value::List(&Value::Integer(1, u16::MAX as u64)),
@@ -47,6 +48,7 @@ pub(crate) const KEYS: &[Key] = &[
         "Tunnels of the boxes; more than one: one for each pair of test addresses 198.18.0.1 and \
          198.19.0.1, 198.18.0.2 and 198.19.0.2 …; `{tunnels}` in commands")
         .range("1 to 1000; 1 with `gre`, `l2tpv3`, `opaque`"),
+    // `form` decides which of the two maps applies: a rule between keys, which a schema lacks.
     Key::new("gateway", Value::Any(&[Value::Map(IKE), Value::Map(WIREGUARD)]), Depends("none"),
         "One gateway is measured alone: the station at B's cable is its peer, see below")
         .words("map").range("with `form: esp` or `wireguard`, one box"),
