@@ -92,13 +92,6 @@ impl Profile {
             },
         }
     }
-
-    /// Defaults of the keys that a campaign's custom goals omit: the criteria of `fast`, without
-    /// loss.
-    #[must_use]
-    pub fn unless_spelled_out() -> Criteria {
-        fast(Ratio::from_ppm(0))
-    }
 }
 
 fn named(name: &str, criteria: Criteria) -> Goal {
