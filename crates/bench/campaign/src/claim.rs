@@ -115,8 +115,7 @@ pub(crate) fn resolve_all(
 
 impl ClaimConfig {
     fn read(map: &Map<'_>) -> Result<Self, Reported> {
-        let text = |node: Node<'_>| Ok(node.spanned(node.text()?.to_owned()));
-        let dut = map.required("dut").and_then(text);
+        let dut = map.get("dut");
         // The unit of the figure depends on the trial, so both are read together.
         let trials = TRIALS.map(|(name, measure)| (name, (name, measure)));
         let trial = map.required("trial").and_then(|node| {
@@ -131,14 +130,16 @@ impl ClaimConfig {
             .as_ref()
             .map(|(trial, measure)| (trial.value, *measure));
         let value = value(map, &bounds, measured.map_err(|reported| *reported));
-        let goal = map.optional("goal").map(text).transpose();
+        let goal = map.find("goal");
         let percentile = map.optional("percentile").map(|node| {
             let found = node.choice("percentile")?;
             Ok(node.spanned(found))
         });
         let load = map.optional("load").map(load).transpose();
-        let source = map.required("source").and_then(line);
-        let conditions = map.with_default("conditions", String::new(), line);
+        let (source, conditions) = (
+            map.get_with("source", line),
+            map.find_with("conditions", line),
+        );
         let selectors = selector::read_all(map);
         let ((trial, _), percentile) = (trial?, percentile.transpose()?);
         if let Some(wrong) = percentile
@@ -160,7 +161,7 @@ impl ClaimConfig {
             load_percent: load?,
             percentile,
             source: source?,
-            conditions: conditions?,
+            conditions: conditions?.unwrap_or_default(),
             selectors: selectors?,
         })
     }
@@ -388,8 +389,7 @@ fn load(node: Node<'_>) -> Result<Spanned<u8>, Reported> {
 }
 
 /// A line of text for people.
-fn line(node: Node<'_>) -> Result<String, Reported> {
-    let text = node.text()?;
+fn line(node: Node<'_>, text: String) -> Result<String, Reported> {
     let length = text.trim().chars().count();
     if (1..=TEXT_CHARS_MAX).contains(&length) && !text.contains('\n') {
         Ok(text.trim().to_owned())

@@ -433,7 +433,7 @@ impl ToolTrial {
         congestion: &'a [Spanned<Option<String>>],
     ) -> Grid<'a, Point<'a>> {
         let grid = load
-            .streams(load.cores(grid))
+            .streams(cores(grid, &load.cores))
             .over(Axis::Window, window, |point, window| point.window = window)
             .over(Axis::Congestion, congestion, |point, congestion| {
                 point.congestion = congestion
@@ -461,11 +461,9 @@ impl ToolTrial {
         datagram: &'a [Spanned<Option<u32>>],
         rate: &'a [Spanned<Option<u64>>],
     ) -> Grid<'a, Point<'a>> {
-        let grid = load
-            .cores(grid)
-            .over(Axis::Datagram, datagram, |point, datagram| {
-                point.datagram = datagram
-            });
+        let grid = cores(grid, &load.cores).over(Axis::Datagram, datagram, |point, datagram| {
+            point.datagram = datagram
+        });
         let grid = load
             .streams(grid)
             .over(Axis::Rate, rate, |point, rate| point.rate = rate);
@@ -550,10 +548,6 @@ impl Settings {
 }
 
 impl Load {
-    fn cores<'a>(&'a self, grid: Settled<'a>) -> Settled<'a> {
-        grid.over(Axis::Cores, &self.cores, |point, cores| point.cores = cores)
-    }
-
     fn streams<'a>(&'a self, grid: Settled<'a>) -> Settled<'a> {
         grid.over(Axis::Streams, &self.streams, |point, streams| {
             point.streams = streams
