@@ -27,7 +27,7 @@ pub(crate) const KEYS: &[Key] = &[
         Usual("open-loop"), "`open-loop` is ours and stores nothing; wget2 writes files"),
     Key::new("object", Value::Axis(&Value::Or("mix", &OBJECT)), Usual("mix"),
         "Size of the objects; `mix`: 1, 16, 64 and 256 KiB in turn"),
-    Key::new("version", Value::Axis(&Value::Name(|| Value::names(&HttpVersion::ALL))),
+    Key::new("version", Value::Axis(&Value::Name(Value::variants::<HttpVersion>)),
         Usual("1.1"), "HTTP/1.1, or HTTP/2; wget2 has HTTP/2 over TLS only"),
     Key::new("tls", Value::Axis(&Value::Name(|| Value::names(&TLS))), Usual("off"),
         "TLS 1.3 with a certificate created for the trial, which the client verifies"),

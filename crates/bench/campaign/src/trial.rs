@@ -42,9 +42,9 @@ type Known = (&'static str, (Reader, &'static [Key]));
 /// One list, so that the message about an unknown trial names all kinds.
 fn of_duts() -> Vec<Known> {
     let tools = tools::TOOLS.map(|(name, reader, keys)| (name, (Reader::Tool(reader), keys)));
-    let frames = ProcedureKind::ALL.map(|kind| {
-        let keys = frames::keys_of(kind);
-        (kind.name(), (Reader::Frames(kind), keys))
+    let frames = ProcedureKind::VARIANTS.iter().map(|kind| {
+        let keys = frames::keys_of(*kind);
+        (kind.name(), (Reader::Frames(*kind), keys))
     });
     tools.into_iter().chain(frames).collect()
 }

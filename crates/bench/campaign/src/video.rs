@@ -23,7 +23,7 @@ pub(crate) const KEYS: &[Key] = &[
          fetched as the player needs it from Python's `http.server`"),
     Key::new("streams", Value::Axis(&Value::Integer(1, 16)), Usual("2"),
         "Concurrent streams, each with a separate player"),
-    Key::new("picture", Value::Axis(&Value::Name(|| Value::names(&Picture::ALL))), Usual("360p"),
+    Key::new("picture", Value::Axis(&Value::Name(Value::variants::<Picture>)), Usual("360p"),
         "Size of the picture; 25 frames/s"),
     Key::new("rate", Value::Axis(&Value::BitRate(Layer::Payload, 200_000, 50_000_000)),
         Usual("2 Mbit/s"), "Rate of the encoder (H.264)"),
