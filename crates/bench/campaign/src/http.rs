@@ -109,9 +109,7 @@ pub(crate) fn read(map: &Map<'_>) -> Result<HttpAxes, Reported> {
         server: axes.read("server", |node| node.one_of("server", &HttpServer::ALL)),
         client: axes.read("client", |node| node.choice("client")),
         object: axes.get("object"),
-        version: axes.read("version", |node| {
-            node.choice("HTTP version")
-        }),
+        version: axes.read("version", |node| node.choice("HTTP version")),
         tls: axes.read("tls", |node| node.one_of("TLS version", &TLS)),
         store: axes.read("store", |node| node.choice("store")),
         connections: axes.get("connections"),
