@@ -6,7 +6,7 @@ use crate::frames::{LINK_MTU_MIN, packet_bytes_max};
 use crate::host::HostFacts;
 use crate::lab::LabFile;
 use plan::{
-    Adapter, Axis, DataPath, Direction, Disturbed, Event, Failure, FrameTest, Hosts, IpVersion,
+    Adapter, Axis, DataPath, Direction, Disturbed, Event, Failure, Hosts, IpVersion,
     L2tpEncapsulation, LabKind, LatencyPath, Measurement, Mode, PortKind, Procedure, Traffic,
 };
 use units::frame_constants::{FCS_BYTES, HEADER_BYTES};
@@ -41,13 +41,6 @@ impl Draft {
         mistakes
     }
 
-    fn frame_test(&self) -> Option<&FrameTest> {
-        match &self.cell.measurement {
-            Measurement::Frames(test) => Some(test),
-            _ => None,
-        }
-    }
-
     /// Crypto devices have no path; a lab in memory has no kernel.
     fn check_kind(&self, lab: &LabFile) -> Option<Mistake> {
         let of_device = matches!(self.cell.measurement, Measurement::Device(_));
@@ -68,13 +61,15 @@ impl Draft {
             (false, LabKind::Memory) => {}
         }
         let help = "use a lab of kind `namespaces`: `--lab namespaces`";
-        if self.frame_test().is_none() {
+        if self.cell.measurement.frames().is_none() {
             let name = self.cell.measurement.name();
             let what =
                 format!("`{name}` needs the kernel's stack, and the lab's stations have none");
             return Some(self.trial.mistake(what, help));
         }
-        if let Some(Procedure::Disturbed(test)) = self.frame_test().map(|test| &test.procedure) {
+        if let Some(Procedure::Disturbed(test)) =
+            self.cell.measurement.frames().map(|test| &test.procedure)
+        {
             let what = format!(
                 "`{}` is done to programs and links, and a lab in memory has neither",
                 test.event.kind().name()
@@ -152,7 +147,7 @@ impl Draft {
             );
             return Some(self.dut.mistake(what, help));
         }
-        if external.gateway.is_some() && self.frame_test().is_none() {
+        if external.gateway.is_some() && self.cell.measurement.frames().is_none() {
             let what = format!(
                 "`{name}` is one gateway, of which the station is the peer: programs on the stations \
                  do not reach one another through it"
@@ -161,7 +156,7 @@ impl Draft {
                         have `duts` without it";
             return Some(self.trial.mistake(what, help));
         }
-        let test = self.frame_test()?;
+        let test = self.cell.measurement.frames()?;
         if test.traffic.ip == IpVersion::V6 {
             let what =
                 format!("`{name}` is measured with IPv4 only: the stations have no IPv6 address");
@@ -258,7 +253,7 @@ impl Draft {
 
     /// The longest packet of the cell's traffic.
     fn packet_bytes(&self) -> u16 {
-        match self.frame_test() {
+        match self.cell.measurement.frames() {
             Some(test) => packet_bytes_max(&test.traffic.frames.mix),
             None => self.cell.stations.map_or(0, |stations| stations.mtu),
         }
@@ -266,7 +261,7 @@ impl Draft {
 
     /// The place in the campaign that sets the packets' length.
     fn size_place(&self) -> &Place {
-        self.place(match self.frame_test() {
+        self.place(match self.cell.measurement.frames() {
             Some(_) => Axis::Frame,
             None => Axis::Mtu,
         })
@@ -287,11 +282,11 @@ impl Draft {
             return None;
         }
         // The size that the campaign names: of the frame, or the MTU.
-        let added = match self.frame_test() {
+        let added = match self.cell.measurement.frames() {
             Some(_) => (HEADER_BYTES + FCS_BYTES) as usize,
             None => 0,
         };
-        let (noun, limit_noun) = match self.frame_test() {
+        let (noun, limit_noun) = match self.cell.measurement.frames() {
             Some(_) => ("frames", "frame"),
             None => ("packets", "MTU"),
         };
@@ -320,7 +315,7 @@ impl Draft {
         let limit = self.cell.dut.adapter.profile().packet_limit?;
         let most = usize::from(limit.bytes);
         let packet = usize::from(self.packet_bytes());
-        let (noun, added) = match self.frame_test() {
+        let (noun, added) = match self.cell.measurement.frames() {
             Some(_) => ("frames", (HEADER_BYTES + FCS_BYTES) as usize),
             None => ("packets", 0),
         };
@@ -338,7 +333,7 @@ impl Draft {
     /// Links of a smaller MTU have no IPv6 (RFC 8200 §5).
     fn check_ipv6(&self, lab: &LabFile) -> Option<Mistake> {
         let limit = lab.plan().cipher_mtu.filter(|mtu| *mtu < LINK_MTU_MIN)?;
-        let test = self.frame_test()?;
+        let test = self.cell.measurement.frames()?;
         (test.traffic.ip == IpVersion::V6).then(|| {
             let what = format!(
                 "the cipher link's MTU of {limit} B is too small for IPv6, which needs \
@@ -353,7 +348,7 @@ impl Draft {
     }
 
     fn check_ports(&self, lab: &LabFile) -> Option<Mistake> {
-        let ports = self.frame_test()?.traffic.ports;
+        let ports = self.cell.measurement.frames()?.traffic.ports;
         let place = self.place(Axis::Ports);
         // Rings in memory exist in one process only, and it has no interface for any other kind.
         let in_memory = lab.plan().kind == LabKind::Memory;
@@ -378,7 +373,7 @@ impl Draft {
     /// AF_XDP needs a queue for each core, and the lab's links have one. It also needs a page for
     /// each frame.
     fn check_xdp(&self, lab: &LabFile, cipher_mtu: usize) -> Option<Mistake> {
-        let test = self.frame_test()?;
+        let test = self.cell.measurement.frames()?;
         let Traffic {
             ports, direction, ..
         } = &test.traffic;
@@ -428,7 +423,8 @@ impl Draft {
 
     /// In memory each station is one thread, and sends or receives.
     fn check_stations_in_memory(&self, lab: &LabFile) -> Vec<Mistake> {
-        let (Some(test), Some(stations)) = (self.frame_test(), self.cell.stations) else {
+        let (Some(test), Some(stations)) = (self.cell.measurement.frames(), self.cell.stations)
+        else {
             return Vec::new();
         };
         if lab.plan().kind != LabKind::Memory {
@@ -457,7 +453,7 @@ impl Draft {
     }
 
     fn check_loads(&self, lab: &LabFile) -> Vec<Mistake> {
-        let (Some(test), Some(given)) = (self.frame_test(), &self.frames) else {
+        let (Some(test), Some(given)) = (self.cell.measurement.frames(), &self.frames) else {
             return Vec::new();
         };
         let mix = &test.traffic.frames.mix;

@@ -8,7 +8,7 @@ use crate::dut::Listed;
 use crate::expand::Draft;
 use crate::frames::rate::{self, Rate};
 use crate::keys::SHARE;
-use plan::{Bound, Claim, ClaimUnit, Coordinate, Measurement, Percentile, Procedure};
+use plan::{Bound, Claim, ClaimUnit, Coordinate, Percentile, Procedure};
 use std::time::Duration;
 use units::{BitRate, FrameRate, Layer, Ratio};
 use yaml::Absent::{Depends, Required};
@@ -286,10 +286,7 @@ impl ClaimConfig {
 }
 
 fn procedure<'d>(draft: &&'d Draft) -> Option<&'d Procedure> {
-    match &draft.cell.measurement {
-        Measurement::Frames(test) => Some(&test.procedure),
-        _ => None,
-    }
+    Some(&draft.cell.measurement.frames()?.procedure)
 }
 
 /// The one figure of a claim.

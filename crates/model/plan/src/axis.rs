@@ -7,8 +7,8 @@ mod values;
 
 use crate::value::Value;
 use crate::{
-    Dut, FrameTest, HttpTest, ImpairProfile, LatencyPath, Measurement, Stations, Traffic,
-    TransferDirection, VideoTest,
+    Dut, HttpTest, ImpairProfile, LatencyPath, Measurement, Stations, Traffic, TransferDirection,
+    VideoTest,
 };
 use serde::{Deserialize, Serialize};
 use wire::mix::Contents;
@@ -501,10 +501,7 @@ static DECLARATIONS: [Declaration; 81] = [
     },
     declare(Axis::Trials, "trials", Unit::Plain),
     Declaration {
-        value: |cell| match cell.measurement {
-            Measurement::Frames(test) => Some(test.procedure.latency()?.path.into()),
-            _ => None,
-        },
+        value: |cell| Some(cell.measurement.frames()?.procedure.latency()?.path.into()),
         is_usual: |path| *path == LatencyPath::OneWay.into(),
         ..declare(Axis::Path, "path", Unit::Plain)
     },
@@ -537,11 +534,8 @@ const fn video<'a>(cell: &Conditions<'a>) -> Option<&'a VideoTest> {
     }
 }
 
-const fn traffic<'a>(cell: &Conditions<'a>) -> Option<&'a Traffic> {
-    match cell.measurement {
-        Measurement::Frames(FrameTest { traffic, .. }) => Some(traffic),
-        _ => None,
-    }
+fn traffic<'a>(cell: &Conditions<'a>) -> Option<&'a Traffic> {
+    Some(&cell.measurement.frames()?.traffic)
 }
 
 /// The UDP payload: the largest that the MTU carries whole, if the campaign leaves it open.

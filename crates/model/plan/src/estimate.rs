@@ -106,10 +106,7 @@ fn at_pace(cell: &Cell, repeats: u32, searches: u32) -> u64 {
 
 /// Number of set-ups in a trial, with one before it to learn their duration.
 fn set_ups(measurement: &Measurement) -> u32 {
-    let Measurement::Frames(test) = measurement else {
-        return 0;
-    };
-    match test.procedure.event() {
+    match measurement.frames().and_then(|test| test.procedure.event()) {
         Some(Event::Setup { times, .. }) => times.saturating_add(1),
         _ => 0,
     }

@@ -1,6 +1,6 @@
 //! The lab that the cells of a plan are measured in.
 
-use crate::{Cables, Cell, Hosts, Measurement};
+use crate::{Cables, Cell, Hosts};
 use serde::{Deserialize, Serialize};
 use std::net::Ipv4Addr;
 use strum::IntoStaticStr;
@@ -72,9 +72,7 @@ impl LabPlan {
     /// a tool generates the load.
     #[must_use]
     pub fn line_rate(&self, cell: &Cell) -> Option<u64> {
-        let Measurement::Frames(test) = &cell.measurement else {
-            return None;
-        };
+        let test = cell.measurement.frames()?;
         let bps = self.link_bps?;
         Some(test.traffic.line_rate(bps, &cell.dut.adapter))
     }

@@ -109,6 +109,15 @@ impl Measurement {
         }
     }
 
+    /// The frame test; `None` for other measurements.
+    #[must_use]
+    pub const fn frames(&self) -> Option<&FrameTest> {
+        match self {
+            Self::Frames(test) => Some(test),
+            _ => None,
+        }
+    }
+
     /// Which way the payload of a bulk transfer goes; `None` for other measurements.
     #[must_use]
     pub const fn transfer_direction(&self) -> Option<TransferDirection> {
@@ -200,7 +209,8 @@ impl Measurement {
     /// Whether its figure is compared with the tester's limit without a device.
     #[must_use]
     pub fn has_ceiling(&self) -> bool {
-        matches!(self, Self::Frames(test) if test.procedure.plan().has_ceiling())
+        self.frames()
+            .is_some_and(|test| test.procedure.plan().has_ceiling())
     }
 
     /// Name of the kind, in campaigns, cell ids and gates.

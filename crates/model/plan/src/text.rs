@@ -22,7 +22,7 @@ pub fn to_text(plan: &Plan, commands: impl Fn(&Cell) -> Vec<Vec<String>>) -> Str
         let is_shared = group.iter().all(|cell| commands(cell) == shared);
         let words = group_in_words(first, group);
         text += &format!("\n{}  {words}\n", first.group);
-        if let Measurement::Frames(test) = &first.measurement {
+        if let Some(test) = first.measurement.frames() {
             for detail in frames::details(test, group, &plan.lab) {
                 text += &format!("    {detail}\n");
             }

@@ -4,7 +4,7 @@ use super::{Contradictions, sum};
 use crate::record::{
     Disturbance, FrameResult, FrameTrial, LatencyBucket, LatencyTrial, SoakSegment, ThroughputFound,
 };
-use plan::{Cell, Measurement};
+use plan::Cell;
 use std::ops::RangeInclusive;
 
 /// A percentile may exceed the maximum by one part in this many: percentiles of a soak's points are
@@ -66,9 +66,7 @@ pub(super) fn of_result(result: &FrameResult, cell: Option<&Cell>, found: &mut C
 
 /// Smallest and largest frame of a cell's mix, in bytes.
 fn sizes(cell: &Cell) -> Option<RangeInclusive<u64>> {
-    let Measurement::Frames(test) = &cell.measurement else {
-        return None;
-    };
+    let test = cell.measurement.frames()?;
     let shares = test.traffic.frames.mix.shares.iter();
     let sizes = shares.map(|share| u64::from(share.frame_bytes));
     // `None` of an empty mix: a changed plan may have one.

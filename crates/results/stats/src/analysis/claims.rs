@@ -226,10 +226,7 @@ impl Judge<'_> {
     fn figures(&self, claim: &Claim, place: usize) -> Vec<Figure> {
         let cell = &self.cells[place];
         let measurement = &self.journal.header.plan.cells[place].measurement;
-        let procedure = match measurement {
-            Measurement::Frames(test) => Some(&test.procedure),
-            _ => None,
-        };
+        let procedure = measurement.frames().map(|test| &test.procedure);
         // The path without a device is measured in the same group, under the same conditions.
         let group = || self.cells.iter().filter(|other| other.group == cell.group);
         let found: Vec<Figure> = match (measurement, procedure) {

@@ -5,7 +5,7 @@ use crate::cell::CellResult;
 use crate::figures::frames::Limit;
 use crate::figures::series::Series;
 use journal::Journal;
-use plan::{Axis, Cell, Common, Dimension, FrameTest, Measurement, ProcedureKind};
+use plan::{Axis, Cell, Common, Dimension, FrameTest, ProcedureKind};
 use schemars::JsonSchema;
 use serde::Serialize;
 use wire::mix::FrameMix;
@@ -66,9 +66,7 @@ pub(crate) fn mean_frame_rates(journal: &Journal, cells: &[CellResult]) -> Vec<M
 }
 
 fn key(cell: &Cell) -> Option<Key> {
-    let Measurement::Frames(test) = &cell.measurement else {
-        return None;
-    };
+    let test = cell.measurement.frames()?;
     let mut test = test.clone();
     // The size varies within a table, so it is taken out of the key.
     test.traffic.frames.mix = FrameMix::fixed(0);

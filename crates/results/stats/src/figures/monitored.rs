@@ -165,9 +165,7 @@ fn carried_bps(cell: &Cell, measured: &Measured) -> Option<f64> {
     if let Some(transfer) = measured.transfer() {
         return received_bps(transfer);
     }
-    let Measurement::Frames(test) = &cell.measurement else {
-        return None;
-    };
+    let test = cell.measurement.frames()?;
     let frames = measured.frames()?;
     let trial = frames.trials.get(frames.evidence_trial?)?;
     // The count is over all loaded directions, as the power serves both.

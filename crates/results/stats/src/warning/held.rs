@@ -3,7 +3,7 @@
 use super::{Warning, WarningKind, counted, warning};
 use crate::cell::CellResult;
 use journal::Journal;
-use plan::{Measurement, Procedure};
+use plan::Procedure;
 use units::human::duration_ns;
 
 /// A rate that was held for less is a rate of that time (RFC 2544 §24: trials of 60 s at least). A
@@ -38,9 +38,7 @@ fn held_ns(journal: &Journal, cell: &CellResult) -> Option<u64> {
     let frames = cell.frames()?;
     let mut planned = journal.header.plan.cells.iter();
     let planned = planned.find(|planned| planned.id == cell.id)?;
-    let Measurement::Frames(test) = &planned.measurement else {
-        return None;
-    };
+    let test = planned.measurement.frames()?;
     match &test.procedure {
         // A search measured for how long one trial held the rate; other procedures hold it for the
         // planned time of a trial.

@@ -10,9 +10,7 @@ use crate::figures::frames::{FrameFigures, FrameOutcome, Lengths, Verdict};
 use crate::figures::overhead::Packets;
 use journal::Journal;
 use journal::record::Header;
-use plan::{
-    Adapter, Carrier, Cell, Direction, Encryptor, Form, FrameTest, Measurement, Plan, Role,
-};
+use plan::{Adapter, Carrier, Cell, Direction, Encryptor, Form, FrameTest, Plan, Role};
 use wire::Suite;
 
 /// Gives each frame-test cell with a figure its verdict, and bursts their corrected buffer time.
@@ -46,9 +44,7 @@ fn question<'a>(
     all: &'a [CellResult],
 ) -> Option<Question<'a>> {
     let plan = &header.plan;
-    let Measurement::Frames(test) = &planned.measurement else {
-        return None;
-    };
+    let test = planned.measurement.frames()?;
     // A trial with a disturbance, or at loads of a service, does not measure how much a device
     // carries.
     if !test.procedure.plan().finds_capacity() {
@@ -188,10 +184,7 @@ fn fuller_link(plan: &Plan, cell: &Cell, test: &FrameTest, frames_per_s: f64) ->
 /// A DUT's forwarding rate during a burst is its throughput, if another cell searched it with the
 /// same traffic.
 fn correct_buffers(plan: &Plan, cells: &mut [CellResult]) {
-    let traffic = |place: usize| match &plan.cells[place].measurement {
-        Measurement::Frames(test) => Some(&test.traffic),
-        _ => None,
-    };
+    let traffic = |place: usize| Some(&plan.cells[place].measurement.frames()?.traffic);
     // Copied out first: the cells are changed in the loop below.
     let searched: Vec<(usize, String, f64)> = cells
         .iter()
