@@ -3,6 +3,7 @@
 
 use std::net::Ipv4Addr;
 use wire::checksum::{dword, finish, portable, word};
+use wire::ethernet::{self, HEADER_BYTES};
 use wire::headers::{UDP, be16, put16};
 use wire::overhead::{IPV4_HEADER_BYTES, UDP_HEADER_BYTES};
 
@@ -12,15 +13,13 @@ pub(crate) const ETHERTYPE: u16 = 0x88b5;
 pub(crate) const PORT: u16 = ETHERTYPE;
 /// First bytes of every probe, in two words.
 pub(crate) const MAGIC: [u32; 2] = [0x4342_636c, 0x6f63_6b73];
-const ETHERNET_BYTES: usize = 14;
 const BODY_BYTES: usize = 58;
 /// Length of a probe, without FCS.
-pub(crate) const PROBE_BYTES: usize = ETHERNET_BYTES + BODY_BYTES;
+pub(crate) const PROBE_BYTES: usize = HEADER_BYTES + BODY_BYTES;
 /// Length of one over UDP, without FCS.
 pub(crate) const UDP_PROBE_BYTES: usize = UDP_BODY_AT + BODY_BYTES;
 /// Offset of the body in a probe over UDP.
-pub(crate) const UDP_BODY_AT: usize = ETHERNET_BYTES + IPV4_HEADER_BYTES + UDP_HEADER_BYTES;
-const IPV4_ETHERTYPE: u16 = 0x0800;
+pub(crate) const UDP_BODY_AT: usize = HEADER_BYTES + IPV4_HEADER_BYTES + UDP_HEADER_BYTES;
 const TTL: u8 = 64;
 
 /// The addresses of a probe.
@@ -76,7 +75,7 @@ impl Probe {
         match addresses.udp {
             None => frame.extend(ETHERTYPE.to_be_bytes()),
             Some(ends) => {
-                frame.extend(IPV4_ETHERTYPE.to_be_bytes());
+                frame.extend(ethernet::IPV4.to_be_bytes());
                 frame.extend(udp_headers(ends, &body));
             }
         }
@@ -108,10 +107,10 @@ impl Probe {
 
     /// Reads a frame, with its addresses; `None` if it is no probe.
     pub(crate) fn read(frame: &[u8]) -> Option<(Self, Addresses)> {
-        let (ethernet, packet) = frame.split_first_chunk::<ETHERNET_BYTES>()?;
+        let (ethernet, packet) = frame.split_first_chunk::<HEADER_BYTES>()?;
         let (udp, body) = match be16(ethernet, 12) {
             ETHERTYPE => (None, packet),
-            IPV4_ETHERTYPE => {
+            ethernet::IPV4 => {
                 let (ends, body) = udp_payload(packet)?;
                 (Some(ends), body)
             }

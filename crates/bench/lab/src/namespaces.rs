@@ -346,11 +346,8 @@ impl Bench for NamespaceLab {
 
     fn cards(&self) -> Vec<(NodeId, &str)> {
         if let Some(Outside { cables, .. }) = self.is_outside() {
-            let tap = cables
-                .tap
-                .iter()
-                .flatten()
-                .map(|tap| (NodeId::Tap, tap.as_str()));
+            let tap = cables.tap.iter().flatten();
+            let tap = tap.map(|tap| (NodeId::Tap, tap.as_str()));
             let stations = [
                 (NodeId::A, cables.station_a.as_str()),
                 (NodeId::B, cables.station_b.as_str()),
@@ -391,12 +388,8 @@ impl Bench for NamespaceLab {
                 ip(node, self.map.route_test_networks(id, links))?;
             }
             let own = switch::bridge(id).map(|_| switch::NAME);
-            for interface in self
-                .map
-                .interfaces(id)
-                .chain(own)
-                .filter(|_| !same_offloads)
-            {
+            let interfaces = self.map.interfaces(id).chain(own);
+            for interface in interfaces.filter(|_| !same_offloads) {
                 // A super-packet would be lost or delayed as a whole, with all its frames.
                 let is_cipher = self.map.is_cipher_end(id, interface) || interface == switch::NAME;
                 let cut = is_cipher && self.map.impaired_element().is_some();
@@ -556,16 +549,15 @@ impl Bench for NamespaceLab {
 
     fn stop_dut(&mut self, mut dut: RunningDut) -> Result<()> {
         // Restores the links for the next DUT.
-        let joined = if self.cut.is_cut() {
-            self.act(&mut dut, DutAction::JoinLink)
-        } else {
-            Ok(())
+        let mut undo = |is_left: bool, action| {
+            if is_left {
+                self.act(&mut dut, action)
+            } else {
+                Ok(())
+            }
         };
-        let closed = if self.bypass.is_open() {
-            self.act(&mut dut, DutAction::CloseBypass)
-        } else {
-            Ok(())
-        };
+        let joined = undo(self.cut.is_cut(), DutAction::JoinLink);
+        let closed = undo(self.bypass.is_open(), DutAction::CloseBypass);
         // Only now: rejoining the link and closing the bypass need the links of the running DUT.
         let Some(mut up) = self.dut.take() else {
             return Ok(());

@@ -316,23 +316,20 @@ impl Map {
     pub(crate) fn join(&self, own: End, other: End) -> String {
         let (address, interface) = (self.address(other), own.interface);
         // The stations are in different networks, so each needs a route to the other.
-        let mut batch = String::new();
-        batch += &format!("route replace {address}/32 dev {interface} scope link\n");
-        batch += &format!(
-            "neigh replace {address} lladdr {} dev {interface} nud permanent\n",
+        format!(
+            "route replace {address}/32 dev {interface} scope link\n\
+             neigh replace {address} lladdr {} dev {interface} nud permanent\n",
             mac(self.mac_of(other))
-        );
-        batch
+        )
     }
 
     /// Undoes [`join`](Self::join), even if that was never done.
     pub(crate) fn part(&self, own: End, other: End) -> String {
         let address = self.address(other);
         // Replacing first ensures that the entry exists.
-        let mut batch = self.join(own, other);
-        batch += &format!("neigh del {address} dev {}\n", own.interface);
-        batch += &format!("route del {address}/32\n");
-        batch
+        let joined = self.join(own, other);
+        let interface = own.interface;
+        format!("{joined}neigh del {address} dev {interface}\nroute del {address}/32\n")
     }
 
     /// Whether the links carry IPv6: the kernel disables it on an interface with too small an MTU.
@@ -390,10 +387,10 @@ impl Map {
             // Permanent neighbours, so that no trial begins with ARP or has it in between.
             let (address, neighbour) = (self.address(own), self.address(other));
             let neighbour_mac = mac(self.mac_of(other));
-            batch += &format!("address add {address}/{prefix} dev {interface}\n");
-            batch += &format!("link set {interface} up\n");
             batch += &format!(
-                "neigh replace {neighbour} lladdr {neighbour_mac} dev {interface} nud permanent\n"
+                "address add {address}/{prefix} dev {interface}\n\
+                 link set {interface} up\n\
+                 neigh replace {neighbour} lladdr {neighbour_mac} dev {interface} nud permanent\n"
             );
         }
         // After the loop: the kernel refuses a route through an interface that is down.

@@ -50,14 +50,14 @@ proptest! {
         let addresses = ADDRESSES[1];
         let frame = probe.write(&addresses);
         prop_assert_eq!(frame.len(), UDP_PROBE_BYTES);
-        let packet = &frame[ETHERNET_BYTES..];
+        let packet = &frame[HEADER_BYTES..];
         let view = IpView::parse(packet).unwrap();
         prop_assert!(!view.opaque && view.header_checksum_is_valid(packet));
         prop_assert!(view.transport_checksum_is_valid(packet, portable));
         prop_assert_eq!(addresses.back_from([9; 6]).udp, Some([TARGET, SOURCE]));
         // A router decrements the time to live.
         let mut routed = frame;
-        routed[ETHERNET_BYTES + 8] -= 1;
+        routed[HEADER_BYTES + 8] -= 1;
         prop_assert_eq!(Probe::read(&routed).map(|(read, _)| read), Some(probe));
     }
 

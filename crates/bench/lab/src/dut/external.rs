@@ -67,12 +67,8 @@ impl External {
         [NodeId::Gw1, NodeId::Gw2].into_iter().zip(&self.plan.boxes)
     }
 
-    /// The box that is reset: the one at B's side, or both in one.
-    fn last(&self) -> Option<(NodeId, &ExternalBox)> {
-        self.boxes().last()
-    }
-
-    /// Runs a command of that box; `missing` is the error if the campaign lacks the command.
+    /// Runs a command of the box that is reset: the one at B's side, or both in one. `missing` is
+    /// the error if the campaign lacks the command.
     fn run_last(
         &self,
         site: &Site<'_>,
@@ -81,6 +77,7 @@ impl External {
     ) -> Result<String> {
         // The campaign may lack the command although its trial needs it.
         let found = self
+            .boxes()
             .last()
             .and_then(|(id, its)| Some((id, its, command(its)?)));
         let Some((id, its, command)) = found else {

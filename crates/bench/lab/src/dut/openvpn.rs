@@ -23,7 +23,6 @@ use super::{Adapter, Daemon, Site, daemon};
 use crate::topology::cipher_ends;
 use conf::{Conf, INTERFACE, PORT, Role};
 use identity::Identity;
-use log::Log;
 use plan::{Form, LinkForm};
 use std::collections::BTreeMap;
 use std::time::Duration;
@@ -107,7 +106,7 @@ impl OpenVpn {
             Daemon::start(site.dut, node, argv, log::BOUND, START_LIMIT).map_err(log::explain)?;
         // Listed before the next step can fail, so that it is stopped then.
         dut.processes.push((node.id(), daemon.process));
-        dut.facts.extend(Log(&said).facts(node.id(), PROGRAM));
+        dut.facts.extend(log::facts(&said, node.id(), PROGRAM));
         let up = site.set_up(node, INTERFACE, String::new());
         up.map_err(|error| daemon.died_or(error))?;
         Ok(daemon)

@@ -183,18 +183,10 @@ impl Strongswan {
         Ok(())
     }
 
-    /// Returns the responder and the initiator.
+    /// Returns the responder, gw1, and the initiator, gw2 ([`INITIATOR`]).
     fn roles<'a>(&'a self, site: &Site<'a>) -> Result<[Gateway<'a>; 2]> {
-        let [one, other] = site.gateways;
-        let (responder, initiator) = if one.id() == INITIATOR {
-            (other, one)
-        } else {
-            (one, other)
-        };
-        Ok([
-            self.gateway(site, responder)?,
-            self.gateway(site, initiator)?,
-        ])
+        let [gw1, gw2] = site.gateways;
+        Ok([self.gateway(site, gw1)?, self.gateway(site, gw2)?])
     }
 
     /// Restarts a killed daemon and loads its configuration.

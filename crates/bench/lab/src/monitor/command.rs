@@ -3,7 +3,7 @@
 use super::Answer;
 use crate::Station;
 use std::time::Duration;
-use testbed::protocol::{Program, Request, Response};
+use testbed::protocol::{Program, Request, Response, millis};
 use testbed::{Interrupt, LabError, Node};
 
 /// A command on the host, without placeholders.
@@ -24,7 +24,7 @@ impl BoxCommand<'_> {
             .map_err(failed)?;
         let wait = Request::Wait {
             process,
-            limit_ms: u64::try_from(self.limit.as_millis()).unwrap_or(u64::MAX),
+            limit_ms: millis(self.limit),
         };
         // The end of the trial ends the wait, which Ctrl-C does not.
         let ended = match self.host.call_unless(wait, over) {

@@ -135,69 +135,58 @@ fn usage_of(program: &str, cells: &[&Cell]) -> Use {
     uses.map(|(_, usage)| usage).max().unwrap_or(Use::Plain)
 }
 
+/// Who needs the programs that build the lab.
+const THE_LAB: &str = "the lab";
+
 fn missing_where(
     (lab, role): (&LabPlan, Role),
     cells: &[&Cell],
     find_lack: impl Fn(&str, Use) -> Option<Lack>,
 ) -> Vec<Missing> {
     let mut all: Vec<Missing> = Vec::new();
-    // A plan has thousands of cells and a handful of programs: look for each program once.
+    // A plan has thousands of cells and a handful of programs: look for each program once. By the
+    // use too: an old version may serve for one way and not for both.
     let mut known: BTreeMap<(String, Use), Option<Lack>> = BTreeMap::new();
-    let mut lack = |program: &str, usage: Use| {
-        // By the use too: an old version may serve for one way and not for both.
-        let known = known.entry((program.to_owned(), usage));
-        known.or_insert_with(|| find_lack(program, usage)).clone()
-    };
-    let mut add = |program: &str, lack: Lack, needed_by: String, cell: &Cell, of_lab: bool| {
-        let index = all.iter().position(|known| known.program == program);
-        let index = index.unwrap_or_else(|| {
-            all.push(Missing {
-                program: program.to_owned(),
-                needed_by: Vec::new(),
-                cells: Vec::new(),
-                lab: false,
-                install: install(program),
-                unfit: match lack {
-                    Lack::Absent => None,
-                    Lack::Unfit(why) => Some(why),
-                },
-                hosts: Vec::new(),
-            });
-            all.len() - 1
-        });
-        let entry = &mut all[index];
-        if !entry.needed_by.contains(&needed_by) {
-            entry.needed_by.push(needed_by);
-        }
-        // All needs of a cell come in a row, so the last entry is enough to find a duplicate.
-        if entry.cells.last() != Some(&cell.id) {
-            entry.cells.push(cell.id.clone());
-        }
-        entry.lab |= of_lab;
-    };
     let of_lab = of_lab(lab, role);
     for cell in cells {
-        for program in &of_lab {
-            if let Some(lack) = lack(program, Use::Plain) {
-                add(program, lack, "the lab".to_owned(), cell, true);
+        let (dut, measurement) = (format!("DUT {}", cell.dut.name), &cell.measurement);
+        let mut needs: Vec<(&str, Use, &str)> = Vec::new();
+        needs.extend(of_lab.iter().map(|name| (*name, Use::Plain, THE_LAB)));
+        let of_dut = of_dut((lab, role), &cell.dut.adapter).into_iter();
+        needs.extend(of_dut.map(|name| (name, Use::Plain, dut.as_str())));
+        let of_tool = of_measurement(measurement).into_iter();
+        let of_tool = of_tool.filter(|_| role.has_nodes(lab));
+        needs.extend(of_tool.map(|(name, usage)| (name, usage, measurement.name())));
+        for (program, usage, needed_by) in needs {
+            let known = known.entry((program.to_owned(), usage));
+            let Some(lack) = known.or_insert_with(|| find_lack(program, usage)) else {
+                continue;
+            };
+            let index = all.iter().position(|known| known.program == program);
+            let index = index.unwrap_or_else(|| {
+                all.push(Missing {
+                    program: program.to_owned(),
+                    needed_by: Vec::new(),
+                    cells: Vec::new(),
+                    lab: false,
+                    install: install(program),
+                    unfit: match lack {
+                        Lack::Absent => None,
+                        Lack::Unfit(why) => Some(why.clone()),
+                    },
+                    hosts: Vec::new(),
+                });
+                all.len() - 1
+            });
+            let entry = &mut all[index];
+            if !entry.needed_by.iter().any(|known| known == needed_by) {
+                entry.needed_by.push(needed_by.to_owned());
             }
-        }
-        for program in of_dut((lab, role), &cell.dut.adapter) {
-            if let Some(lack) = lack(program, Use::Plain) {
-                add(program, lack, format!("DUT {}", cell.dut.name), cell, false);
+            // All needs of a cell come in a row, so the last entry is enough to find a duplicate.
+            if entry.cells.last() != Some(&cell.id) {
+                entry.cells.push(cell.id.clone());
             }
-        }
-        for (program, usage) in of_measurement(&cell.measurement) {
-            let lack = role.has_nodes(lab).then(|| lack(program, usage)).flatten();
-            if let Some(lack) = lack {
-                add(
-                    program,
-                    lack,
-                    cell.measurement.name().to_owned(),
-                    cell,
-                    false,
-                );
-            }
+            entry.lab |= needed_by == THE_LAB;
         }
     }
     all

@@ -10,20 +10,13 @@ use plan::LinkForm;
 use std::collections::HashMap;
 use std::net::{IpAddr, Ipv4Addr, SocketAddr};
 use testbed::protocol::{ControlPort, SealedPort};
-use wire::headers::be32;
+use wire::ethernet::{self, HEADER_BYTES};
+use wire::headers::{ESP, TCP, UDP, be16, be32};
 use wire::overhead::{IPV6_HEADER_BYTES, UDP_HEADER_BYTES};
-
-const ETHERNET_HEADER_BYTES: usize = 14;
-const ETHERTYPE_IPV4: u16 = 0x0800;
-const ETHERTYPE_ARP: u16 = 0x0806;
-const ETHERTYPE_IPV6: u16 = 0x86dd;
 
 const HOP_BY_HOP: u8 = 0;
 const ICMP: u8 = 1;
-const TCP: u8 = 6;
-const UDP: u8 = 17;
 const GRE: u8 = 47;
-const ESP: u8 = 50;
 const ICMPV6: u8 = 58;
 
 /// Without options.
@@ -50,7 +43,7 @@ pub(super) enum Kind {
 /// Returns the kind of a whole, encrypted MACsec frame, with its association number.
 fn macsec(frame: &[u8]) -> Option<Kind> {
     let is_whole = frame.len() >= usize::from(forms::MACSEC_FRAME_BYTES_LEAST);
-    let tci = frame.get(ETHERNET_HEADER_BYTES).filter(|_| is_whole)?;
+    let tci = frame.get(HEADER_BYTES).filter(|_| is_whole)?;
     let is_encrypted = tci & forms::MACSEC_TCI_MASK == forms::MACSEC_TCI;
     is_encrypted.then(|| Kind::Sealed {
         id: Some(u32::from(tci & forms::MACSEC_AN_MASK)),
@@ -62,7 +55,7 @@ fn is_arp(frame: &[u8]) -> bool {
     let is_short = forms::ARP_FRAME_BYTES.contains(&u16::try_from(frame.len()).unwrap_or(u16::MAX));
     let expected = forms::ARP_BEGIN.into_iter().zip(forms::ARP_BEGIN_MASK);
     // `kind` has found the Ethernet header, so the slice is inside the frame.
-    let words = frame[ETHERNET_HEADER_BYTES..].chunks_exact(4).zip(expected);
+    let words = frame[HEADER_BYTES..].chunks_exact(4).zip(expected);
     let mut words = words.map(|(word, (value, mask))| be32(word, 0) & mask == value);
     is_short && words.all(|is_it| is_it)
 }
@@ -81,7 +74,7 @@ fn is_discovery(packet: &[u8]) -> bool {
         }
         _ => return false,
     };
-    packet.len() + ETHERNET_HEADER_BYTES <= usize::from(most)
+    packet.len() + HEADER_BYTES <= usize::from(most)
 }
 
 /// Classifies frames and remembers the kind of first fragments.
@@ -108,16 +101,16 @@ impl<'a> Classifier<'a> {
     }
 
     pub(super) fn kind(&mut self, frame: &[u8]) -> Kind {
-        let Some((ethernet, packet)) = frame.split_at_checked(ETHERNET_HEADER_BYTES) else {
+        let Some((ethernet, packet)) = frame.split_at_checked(HEADER_BYTES) else {
             return Kind::Other;
         };
-        let kind = match u16::from_be_bytes([ethernet[12], ethernet[13]]) {
-            ETHERTYPE_ARP => is_arp(frame).then_some(Kind::Control),
+        let kind = match be16(ethernet, 12) {
+            ethernet::ARP => is_arp(frame).then_some(Kind::Control),
             probe::ETHERTYPE if probe::is_probe(frame) => Some(Kind::Control),
             forms::EAPOL_ETHERTYPE if self.expects(forms::MACSEC) => Some(Kind::Control),
             forms::MACSEC_ETHERTYPE if self.expects(forms::MACSEC) => macsec(frame),
-            ETHERTYPE_IPV4 => self.ipv4(packet),
-            ETHERTYPE_IPV6 => is_discovery(packet).then_some(Kind::Control),
+            ethernet::IPV4 => self.ipv4(packet),
+            ethernet::IPV6 => is_discovery(packet).then_some(Kind::Control),
             _ => None,
         };
         match kind {
@@ -141,7 +134,7 @@ impl<'a> Classifier<'a> {
         let protocol = header[9];
         // As BPF_MSH computes it in the filter, without a minimum.
         let payload = packet.get(usize::from(header[0] & 15) * 4..)?;
-        let more_or_offset = u16::from_be_bytes([header[6], header[7]]) & 0x3fff;
+        let more_or_offset = be16(header, 6) & 0x3fff;
         if protocol == TCP {
             let [source, target] = [12, 16].map(|at| <[u8; 4]>::try_from(&header[at..at + 4]));
             let ends = [source.ok()?.into(), target.ok()?.into()];
@@ -187,7 +180,7 @@ impl<'a> Classifier<'a> {
     /// Returns `None` for any connection except the DUT's.
     fn channel(&self, [source, target]: [Ipv4Addr; 2], segment: &[u8]) -> Option<Kind> {
         let header = segment.first_chunk::<TCP_HEADER_BYTES>()?;
-        let number = |at| u16::from_be_bytes([header[at], header[at + 1]]);
+        let number = |at| be16(header, at);
         let is_own = |port: &ControlPort| {
             let ends = (port.connector, port.listener);
             let towards = (source, target) == ends && number(2) == port.port;
@@ -205,7 +198,7 @@ impl<'a> Classifier<'a> {
 
     fn udp(&self, datagram: &[u8]) -> Option<Kind> {
         let (header, payload) = datagram.split_at_checked(UDP_HEADER_BYTES)?;
-        let number = |at| u16::from_be_bytes([header[at], header[at + 1]]);
+        let number = |at| be16(header, at);
         let known = |number| self.sealed_ports.iter().find(|port| port.port == number);
         // As in the filter: the source port decides before the target port.
         let port = known(number(0)).or_else(|| known(number(2)))?;
@@ -257,20 +250,20 @@ pub(super) fn words(frame: &[u8]) -> String {
 
 /// Returns `None` for a truncated frame.
 fn packet_in_words(frame: &[u8]) -> Option<String> {
-    let (ethernet, packet) = frame.split_at_checked(ETHERNET_HEADER_BYTES)?;
+    let (ethernet, packet) = frame.split_at_checked(HEADER_BYTES)?;
     let (version, protocol, source, target, payload): (_, _, IpAddr, IpAddr, _) =
-        match u16::from_be_bytes([ethernet[12], ethernet[13]]) {
-            ETHERTYPE_IPV4 => {
+        match be16(ethernet, 12) {
+            ethernet::IPV4 => {
                 let header = packet.first_chunk::<20>()?;
                 let address = |at| <[u8; 4]>::try_from(&header[at..at + 4]).ok();
-                let is_first = u16::from_be_bytes([header[6], header[7]]) & 0x1fff == 0;
+                let is_first = be16(header, 6) & 0x1fff == 0;
                 let payload = packet.get(usize::from(header[0] & 15) * 4..)?;
                 // Later fragments have no ports.
                 let payload = if is_first { payload } else { &[] };
                 let (source, target) = (address(12)?.into(), address(16)?.into());
                 ("IPv4", header[9], source, target, payload)
             }
-            ETHERTYPE_IPV6 => {
+            ethernet::IPV6 => {
                 let (header, payload) = packet.split_at_checked(IPV6_HEADER_BYTES)?;
                 let address = |at| <[u8; 16]>::try_from(&header[at..at + 16]).ok();
                 let (source, target) = (address(8)?.into(), address(24)?.into());

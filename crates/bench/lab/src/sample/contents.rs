@@ -5,20 +5,19 @@
 use super::forms;
 use std::collections::BTreeSet;
 use testbed::protocol::Contents;
+use wire::ethernet::{self, HEADER_BYTES};
+use wire::headers::{UDP, be16};
 use wire::overhead::{IPV6_HEADER_BYTES, UDP_HEADER_BYTES};
 
 /// Most bytes of one sample that are inspected: a millisecond of work.
 const BYTES_MAX: usize = 64 << 10;
 /// Longest cleartext header of a form in front of its ciphertext: OpenVPN's, or ESP's with an
 /// initialisation vector of 16 bytes.
-const HEADER_BYTES: usize = 24;
+const FORM_HEADER_BYTES: usize = 24;
 /// Block size of every cipher here, and of the usual ciphers of other implementations.
 const BLOCK_BYTES: usize = 16;
 /// Ciphertext begins after vectors of 0, 8 or 16 bytes: these two offsets cover them.
 const ALIGNMENTS: [usize; 2] = [0, 8];
-
-const ETHERNET_HEADER_BYTES: usize = 14;
-const UDP: u8 = 17;
 
 /// Analyses frames with one whole sealed packet each, or an evenly spread part if there are too
 /// many. Duplicates count once.
@@ -38,7 +37,7 @@ pub(super) fn contents_of(frames: &[Vec<u8>]) -> Contents {
     };
     let mut blocks = ALIGNMENTS.map(|_| Vec::new());
     for body in bodies.into_iter().step_by(one_in) {
-        let Some(body) = body.get(HEADER_BYTES..) else {
+        let Some(body) = body.get(FORM_HEADER_BYTES..) else {
             continue;
         };
         found.packets += 1;
@@ -67,15 +66,15 @@ fn repeated(mut blocks: Vec<&[u8]>) -> u64 {
 
 /// Returns the offset of the form's header in a frame; `None` if the frame has no known form.
 fn body_at(frame: &[u8]) -> Option<usize> {
-    let (ethernet, packet) = frame.split_at_checked(ETHERNET_HEADER_BYTES)?;
-    let (protocol, header_bytes) = match u16::from_be_bytes([ethernet[12], ethernet[13]]) {
-        forms::MACSEC_ETHERTYPE => return Some(ETHERNET_HEADER_BYTES),
-        0x0800 => (*packet.get(9)?, usize::from(packet.first()? & 15) * 4),
-        0x86dd => (*packet.get(6)?, IPV6_HEADER_BYTES),
+    let (ethernet, packet) = frame.split_at_checked(HEADER_BYTES)?;
+    let (protocol, header_bytes) = match be16(ethernet, 12) {
+        forms::MACSEC_ETHERTYPE => return Some(HEADER_BYTES),
+        ethernet::IPV4 => (*packet.get(9)?, usize::from(packet.first()? & 15) * 4),
+        ethernet::IPV6 => (*packet.get(6)?, IPV6_HEADER_BYTES),
         _ => return None,
     };
     let udp_bytes = if protocol == UDP { UDP_HEADER_BYTES } else { 0 };
-    Some(ETHERNET_HEADER_BYTES + header_bytes + udp_bytes)
+    Some(HEADER_BYTES + header_bytes + udp_bytes)
 }
 
 #[cfg(test)]

@@ -16,12 +16,12 @@ use wire::l2tp;
 /// follows a non-ESP marker (RFC 7296 §2, RFC 3948 §2.2).
 const IKE_PORT: u16 = 500;
 
-/// Ethernet header.
-const FRAME_HEADER_BYTES: u16 = 14;
+/// Ethernet header, of a frame and of an inner one.
+const ETHERNET_BYTES: u16 = 14;
 
 /// Lengths of a frame with an ARP packet for IPv4 over Ethernet (RFC 826): unpadded, up to padded
 /// to the shortest frame including the FCS, which some cards keep.
-pub(super) const ARP_FRAME_BYTES: RangeInclusive<u16> = FRAME_HEADER_BYTES + 28..=64;
+pub(super) const ARP_FRAME_BYTES: RangeInclusive<u16> = ETHERNET_BYTES + 28..=64;
 /// The first bytes of an ARP packet: Ethernet, IPv4, and the lengths of their addresses. The mask
 /// excludes the operation.
 pub(super) const ARP_BEGIN: [u32; 2] = [0x0001_0800, 0x0604_0000];
@@ -29,9 +29,9 @@ pub(super) const ARP_BEGIN_MASK: [u32; 2] = [u32::MAX, 0xffff_0000];
 
 /// The longest frame of neighbour discovery except router advertisements: a redirect with the
 /// link-layer address, without the redirected packet (RFC 4861 section 4.5).
-pub(super) const ND_FRAME_BYTES_MOST: u16 = FRAME_HEADER_BYTES + 40 + 48;
+pub(super) const ND_FRAME_BYTES_MOST: u16 = ETHERNET_BYTES + 40 + 48;
 /// A router advertisement with a dozen options, or a report of as many groups (RFC 3810).
-pub(super) const ND_LIST_BYTES_MOST: u16 = FRAME_HEADER_BYTES + 40 + 256;
+pub(super) const ND_LIST_BYTES_MOST: u16 = ETHERNET_BYTES + 40 + 256;
 /// The ICMPv6 type of a router advertisement.
 pub(super) const ND_ADVERTISEMENT: u8 = 134;
 
@@ -84,28 +84,35 @@ pub(super) const IKE_VERSION_MASK: u8 = 0xf0;
 
 const NON_ESP_MARKER_BYTES: u16 = 4;
 
-const IKE_ALONE: &[Shape] = &[Shape {
-    mask: 0,
-    value: 0,
-    bytes_least: IKE_HEADER_BYTES,
-    meaning: Meaning::Ike { at: 0 },
-}];
+/// A packet of at least this length with this value of the masked bits.
+const fn shape((mask, value): (u32, u32), bytes_least: u16, meaning: Meaning) -> Shape {
+    Shape {
+        mask,
+        value,
+        bytes_least,
+        meaning,
+    }
+}
+
+/// The whole first word is the identifier.
+const BY_WORD: Meaning = Meaning::Sealed(Id::Word { mask: u32::MAX });
+
+/// Any first word.
+const ANY: (u32, u32) = (0, 0);
+/// The first word 0.
+const ZERO: (u32, u32) = (u32::MAX, 0);
+
+const IKE_ALONE: &[Shape] = &[shape(ANY, IKE_HEADER_BYTES, Meaning::Ike { at: 0 })];
 
 const ESP: &[Shape] = &[
-    Shape {
-        mask: u32::MAX,
-        value: 0,
-        bytes_least: NON_ESP_MARKER_BYTES + IKE_HEADER_BYTES,
-        meaning: Meaning::Ike {
+    shape(
+        ZERO,
+        NON_ESP_MARKER_BYTES + IKE_HEADER_BYTES,
+        Meaning::Ike {
             at: NON_ESP_MARKER_BYTES,
         },
-    },
-    Shape {
-        mask: 0,
-        value: 0,
-        bytes_least: 4,
-        meaning: Meaning::Sealed(Id::Word { mask: u32::MAX }),
-    },
+    ),
+    shape(ANY, 4, BY_WORD),
 ];
 
 /// §5.4 of the whitepaper: a type and three zero bytes; in data packets the receiver's index
@@ -118,12 +125,8 @@ const WIREGUARD: &[Shape] = &[
 ];
 
 const fn wireguard(kind: u8, bytes_least: u16, meaning: Meaning) -> Shape {
-    Shape {
-        mask: u32::MAX,
-        value: u32::from_be_bytes([kind, 0, 0, 0]),
-        bytes_least,
-        meaning,
-    }
+    let word = u32::from_be_bytes([kind, 0, 0, 0]);
+    shape((u32::MAX, word), bytes_least, meaning)
 }
 
 /// Opcode, key id and the following bytes. `P_DATA_V2` has a peer id, which the identifier here
@@ -152,12 +155,13 @@ const OPENVPN: &[Shape] = &[
 ];
 
 const fn openvpn(opcode: u8, bytes_least: u16, meaning: Meaning) -> Shape {
-    Shape {
-        mask: u32::from_be_bytes([0xf8, 0, 0, 0]),
-        value: u32::from_be_bytes([opcode << 3, 0, 0, 0]),
+    let [mask, value] = [0xf8, opcode << 3];
+    let mask = u32::from_be_bytes([mask, 0, 0, 0]);
+    shape(
+        (mask, u32::from_be_bytes([value, 0, 0, 0])),
         bytes_least,
         meaning,
-    }
+    )
 }
 
 const fn openvpn_control(opcode: u8) -> Shape {
@@ -165,15 +169,7 @@ const fn openvpn_control(opcode: u8) -> Shape {
 }
 
 /// SPI.
-const BARE_ESP: &[Shape] = &[Shape {
-    mask: 0,
-    value: 0,
-    bytes_least: 4,
-    meaning: Meaning::Sealed(Id::Word { mask: u32::MAX }),
-}];
-
-/// Header of an inner Ethernet frame.
-const ETHERNET_BYTES: u16 = 14;
+const BARE_ESP: &[Shape] = &[shape(ANY, 4, BY_WORD)];
 
 /// Flags, version 0 and the EtherType inside (RFC 2784 §2.1): IPv4, IPv6, or an Ethernet frame (RFC
 /// 7637 §3.2). Checksum, key and sequence number follow if their flags are set (RFC 2890 §2); with
@@ -183,22 +179,13 @@ const GRE: &[Shape] = &[
     gre(0x0800, 4 + 20),
     gre(0x86dd, 4 + 40),
     gre(0x6558, 4 + ETHERNET_BYTES),
-    Shape {
-        mask: u32::MAX,
-        value: 0,
-        bytes_least: 4,
-        meaning: Meaning::Control,
-    },
+    shape(ZERO, 4, Meaning::Control),
 ];
 
 const fn gre(ethertype: u32, bytes_least: u16) -> Shape {
-    Shape {
-        // The flags in the mask, including those of routing, are reserved and must be zero.
-        mask: 0x4c07_ffff,
-        value: ethertype,
-        bytes_least,
-        meaning: Meaning::Sealed(Id::None),
-    }
+    // The flags in the mask, including those of routing, are reserved and must be zero.
+    let word = (0x4c07_ffff, ethertype);
+    shape(word, bytes_least, Meaning::Sealed(Id::None))
 }
 
 /// Length of the control message header of L2TPv3 (RFC 3931 §3.2.1).
@@ -207,34 +194,26 @@ const L2TP_CONTROL_BYTES: u16 = 12;
 /// In UDP: flag T and version 3, the session id, and an Ethernet frame (RFC 3931 §4.1.2, RFC 4719).
 /// Control messages also have the flags L and S.
 const L2TPV3: &[Shape] = &[
-    Shape {
-        mask: 0x800f_0000,
-        value: 0x0003_0000,
-        bytes_least: (l2tp::FLAGS_BYTES + l2tp::SESSION_BYTES) as u16 + ETHERNET_BYTES,
-        meaning: Meaning::Sealed(Id::SecondWord),
-    },
-    Shape {
-        mask: 0xc80f_0000,
-        value: 0xc803_0000,
-        bytes_least: L2TP_CONTROL_BYTES,
-        meaning: Meaning::Control,
-    },
+    shape(
+        (0x800f_0000, 0x0003_0000),
+        (l2tp::FLAGS_BYTES + l2tp::SESSION_BYTES) as u16 + ETHERNET_BYTES,
+        Meaning::Sealed(Id::SecondWord),
+    ),
+    shape(
+        (0xc80f_0000, 0xc803_0000),
+        L2TP_CONTROL_BYTES,
+        Meaning::Control,
+    ),
 ];
 
 /// Directly in IP: the session id, which is 0 in control messages (RFC 3931 §4.1.1).
 const BARE_L2TPV3: &[Shape] = &[
-    Shape {
-        mask: u32::MAX,
-        value: 0,
-        bytes_least: l2tp::SESSION_BYTES as u16 + L2TP_CONTROL_BYTES,
-        meaning: Meaning::Control,
-    },
-    Shape {
-        mask: 0,
-        value: 0,
-        bytes_least: l2tp::SESSION_BYTES as u16 + ETHERNET_BYTES,
-        meaning: Meaning::Sealed(Id::Word { mask: u32::MAX }),
-    },
+    shape(
+        ZERO,
+        l2tp::SESSION_BYTES as u16 + L2TP_CONTROL_BYTES,
+        Meaning::Control,
+    ),
+    shape(ANY, l2tp::SESSION_BYTES as u16 + ETHERNET_BYTES, BY_WORD),
 ];
 
 /// Returns the kinds of packet that a port may carry.

@@ -7,10 +7,7 @@
 use crate::packet_socket::PacketSocket;
 use crate::sample::filter;
 use std::io;
-
-/// `ETH_P_ARP` and `ETH_P_IPV6` of linux/if_ether.h.
-const ARP: u16 = 0x0806;
-const IPV6: u16 = 0x86dd;
+use wire::ethernet::{ARP, IPV6};
 
 /// The counting sockets.
 pub(super) struct Neighbours([PacketSocket; 2]);

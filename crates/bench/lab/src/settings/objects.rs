@@ -46,32 +46,19 @@ pub(super) enum SettingUpdate {
 /// Returns the settings in a message, if any. Adds the names of links to `names`.
 pub(super) fn said(message: &Message, names: &mut Names) -> Vec<SettingUpdate> {
     let body = &message.body;
-    let is_new = match message.kind {
-        libc::RTM_NEWLINK
-        | libc::RTM_NEWADDR
-        | libc::RTM_NEWROUTE
-        | libc::RTM_NEWRULE
-        | libc::RTM_NEWQDISC
-        | libc::RTM_NEWNETCONF => true,
-        libc::RTM_DELLINK
-        | libc::RTM_DELADDR
-        | libc::RTM_DELROUTE
-        | libc::RTM_DELRULE
-        | libc::RTM_DELQDISC => false,
-        kind => return other(kind, body, names),
-    };
     let setting = match message.kind {
         libc::RTM_NEWLINK | libc::RTM_DELLINK => link(body, names),
         libc::RTM_NEWADDR | libc::RTM_DELADDR => address(body, names),
         libc::RTM_NEWROUTE | libc::RTM_DELROUTE => route(body, names),
         libc::RTM_NEWRULE | libc::RTM_DELRULE => rule(body),
         libc::RTM_NEWQDISC | libc::RTM_DELQDISC => queue(body, names),
-        _ => conf(body, names),
+        libc::RTM_NEWNETCONF => conf(body, names),
+        kind => return other(kind, body, names),
     };
     let Some((name, values)) = setting else {
         return Vec::new();
     };
-    if !is_new {
+    if !is_new(message.kind) {
         return vec![SettingUpdate::Gone(name)];
     }
     let mut all = Vec::new();
@@ -82,14 +69,23 @@ pub(super) fn said(message: &Message, names: &mut Names) -> Vec<SettingUpdate> {
     all
 }
 
+/// Whether a message reports an object, and not its removal.
+const fn is_new(kind: u16) -> bool {
+    // The kernel numbers its messages in groups of four: new, removed, asked for, set.
+    kind & 3 == 0
+}
+
 /// Classes and filters of queues: any message is a change.
 fn other(kind: u16, body: &[u8], names: &Names) -> Vec<SettingUpdate> {
-    let (what, how) = match kind {
-        libc::RTM_NEWTCLASS => ("class", "added or changed"),
-        libc::RTM_DELTCLASS => ("class", "removed"),
-        libc::RTM_NEWTFILTER => ("filter", "added or changed"),
-        libc::RTM_DELTFILTER => ("filter", "removed"),
+    let what = match kind {
+        libc::RTM_NEWTCLASS | libc::RTM_DELTCLASS => "class",
+        libc::RTM_NEWTFILTER | libc::RTM_DELTFILTER => "filter",
         _ => return Vec::new(),
+    };
+    let how = if is_new(kind) {
+        "added or changed"
+    } else {
+        "removed"
     };
     let interface = interface(names, word(body, 4));
     vec![SettingUpdate::Changed(format!(

@@ -26,17 +26,14 @@ pub(super) fn text(
         busy_poll,
         ..
     } = encryptor;
-    let mut config = String::new();
+    let local = site.map.address(own);
+    let mut config = format!("local: {local}\nport: {PORT}\nworkers: {workers}\n");
     let mut put = |text: &str| {
         config.push_str(text);
         config.push('\n');
     };
-    put(&format!("local: {}", site.map.address(own)));
-    put(&format!("port: {PORT}"));
-    put(&format!("workers: {workers}"));
     if mode.has_esp() {
-        put(&format!("suite: {suite}"));
-        put(&format!("engine: {engine}"));
+        put(&format!("suite: {suite}\nengine: {engine}"));
         if !key_config.lines.is_empty() {
             put(key_config.lines.trim_end());
         }

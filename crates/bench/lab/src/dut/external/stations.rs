@@ -51,31 +51,34 @@ impl<'a> Cabling<'a> {
             }
         };
         let (map, links) = (site.map, site.links);
-        match id {
-            NodeId::A => AtCable {
-                interface: &cables.station_a,
-                own: map.station(Side::A),
-                next_hop: next_hop(cables.gateway_a, Side::B),
-                mac: self.outside.macs[0],
-                mtu: links.mtu,
-                end: A0,
-            },
-            _ if self.b_is_peer => AtCable {
-                interface: &cables.station_b,
-                own: map.cipher_end(Side::B),
-                next_hop: map.cipher_end(Side::A),
-                mac: self.outside.macs[1],
-                mtu: links.cipher_mtu,
-                end: B0,
-            },
-            _ => AtCable {
-                interface: &cables.station_b,
-                own: map.station(Side::B),
-                next_hop: next_hop(cables.gateway_b, Side::A),
-                mac: self.outside.macs[1],
-                mtu: links.mtu,
-                end: B0,
-            },
+        let [mac_a, mac_b] = self.outside.macs;
+        let at_a = AtCable {
+            interface: &cables.station_a,
+            own: map.station(Side::A),
+            next_hop: next_hop(cables.gateway_a, Side::B),
+            mac: mac_a,
+            mtu: links.mtu,
+            end: A0,
+        };
+        if id == NodeId::A {
+            return at_a;
+        }
+        let at_b = AtCable {
+            interface: &cables.station_b,
+            own: map.station(Side::B),
+            next_hop: next_hop(cables.gateway_b, Side::A),
+            mac: mac_b,
+            end: B0,
+            ..at_a
+        };
+        if !self.b_is_peer {
+            return at_b;
+        }
+        AtCable {
+            own: map.cipher_end(Side::B),
+            next_hop: map.cipher_end(Side::A),
+            mtu: links.cipher_mtu,
+            ..at_b
         }
     }
 
@@ -123,16 +126,14 @@ impl<'a> Cabling<'a> {
 
     /// The path of test frames, with the MAC addresses of the neighbours.
     pub(super) fn frame_path(&self, site: &Site<'_>, limit: Duration) -> Result<FramePath> {
-        let mut ends = Vec::new();
-        for end in on_each(&site.stations, |station| {
+        let ends = on_each(&site.stations, |station| {
             self.frame_end(site, station, limit)
-        }) {
-            ends.push(end?);
-        }
-        match <[FrameEnd; 2]>::try_from(ends) {
-            Ok([source, sink]) => Ok(FramePath { source, sink }),
-            Err(_) => unreachable!("there are two stations"),
-        }
+        });
+        let ends = ends.into_iter().collect::<Result<Vec<_>>>()?;
+        let Ok([source, sink]) = <[FrameEnd; 2]>::try_from(ends) else {
+            unreachable!("there are two stations");
+        };
+        Ok(FramePath { source, sink })
     }
 
     fn frame_end(&self, site: &Site<'_>, station: &dyn Node, limit: Duration) -> Result<FrameEnd> {

@@ -9,36 +9,21 @@ pub(super) const BOUND: &str = "UDPv4 link remote:";
 /// Start of the line that reports the cipher, once per handshake.
 pub(super) const DATA_CHANNEL: &str = "Data Channel: cipher ";
 
-/// Its output until it was bound.
-pub(super) struct Log<'a>(pub(super) &'a str);
-
-impl Log<'_> {
-    /// Returns program, version and crypto library, by `gateway/key`.
-    pub(super) fn facts(&self, gateway: NodeId, program: &str) -> Vec<(String, String)> {
-        let facts = [
-            ("program", Some(program)),
-            ("version", self.version()),
-            ("library", self.library()),
-        ];
-        let facts = facts.into_iter();
-        let known = facts.filter_map(|(key, value)| Some((key, value?.to_owned())));
-        by_node(gateway, known).collect()
-    }
-
-    /// `OpenVPN 2.6.14 x86_64-pc-linux-gnu [SSL (OpenSSL)] …`
-    fn version(&self) -> Option<&str> {
-        self.after("OpenVPN ")?.split_ascii_whitespace().next()
-    }
-
-    /// `library versions: OpenSSL 3.0.22 25 Aug 2026, LZO 2.10`
-    fn library(&self) -> Option<&str> {
-        let libraries = self.after("library versions: ")?;
-        libraries.split(',').next().map(str::trim)
-    }
-
-    fn after(&self, prefix: &str) -> Option<&str> {
-        self.0.lines().find_map(|line| line.strip_prefix(prefix))
-    }
+/// Returns program, version and crypto library from its output, by `gateway/key`.
+pub(super) fn facts(said: &str, gateway: NodeId, program: &str) -> Vec<(String, String)> {
+    let after = |prefix: &str| said.lines().find_map(|line| line.strip_prefix(prefix));
+    // `OpenVPN 2.6.14 x86_64-pc-linux-gnu [SSL (OpenSSL)] …`
+    let version = after("OpenVPN ").and_then(|rest| rest.split_ascii_whitespace().next());
+    // `library versions: OpenSSL 3.0.22 25 Aug 2026, LZO 2.10`
+    let library = after("library versions: ").and_then(|rest| rest.split(',').next());
+    let facts = [
+        ("program", Some(program)),
+        ("version", version),
+        ("library", library.map(str::trim)),
+    ];
+    let known = facts.into_iter();
+    let known = known.filter_map(|(key, value)| Some((key, value?.to_owned())));
+    by_node(gateway, known).collect()
 }
 
 /// `Data Channel: cipher 'AES-256-GCM', peer-id: 0`
@@ -59,19 +44,17 @@ mod tests {
 
     #[test]
     fn facts_are_versions_of_the_program_and_of_what_encrypts_for_it() {
-        let log = Log(
-            "Using certificate fingerprint to verify peer (no CA option set). \n\
-             OpenVPN 2.6.14 x86_64-pc-linux-gnu [SSL (OpenSSL)] [LZO] [DCO]\n\
-             library versions: OpenSSL 3.0.22 25 Aug 2026, LZO 2.10\n",
-        );
+        let log = "Using certificate fingerprint to verify peer (no CA option set). \n\
+                   OpenVPN 2.6.14 x86_64-pc-linux-gnu [SSL (OpenSSL)] [LZO] [DCO]\n\
+                   library versions: OpenSSL 3.0.22 25 Aug 2026, LZO 2.10\n";
         let expected = [
             ("gw1/program", "openvpn"),
             ("gw1/version", "2.6.14"),
             ("gw1/library", "OpenSSL 3.0.22 25 Aug 2026"),
         ]
         .map(|(key, value)| (key.to_owned(), value.to_owned()));
-        assert_eq!(log.facts(NodeId::Gw1, "openvpn"), expected);
-        assert_eq!(Log("").facts(NodeId::Gw1, "openvpn"), expected[..1]);
+        assert_eq!(facts(log, NodeId::Gw1, "openvpn"), expected);
+        assert_eq!(facts("", NodeId::Gw1, "openvpn"), expected[..1]);
     }
 
     #[test]

@@ -305,44 +305,36 @@ impl<'a> Half<'a> {
             IkeAuth::Certificates => "public key",
         };
         let ((id, own), (peer_id, peer)) = (&self.own, &self.peer);
-        let (own, peer) = (own.as_str(), peer.as_str());
-        let mut expected = vec![
-            ("version".to_owned(), "IKEv2"),
-            ("local_addrs".to_owned(), own),
-            ("remote_addrs".to_owned(), peer),
-            ("rekey_time".to_owned(), "0"),
-            ("local-1/class".to_owned(), class),
-            ("remote-1/class".to_owned(), class),
-        ];
+        let mut expected = Answer::new();
+        let mut expect = |path: &str, value: &str| {
+            expected.insert(format!("{CONNECTION}/{path}"), value.to_owned());
+        };
+        expect("version", "IKEv2");
+        expect("local_addrs", own);
+        expect("remote_addrs", peer);
+        expect("rekey_time", "0");
+        expect("local-1/class", class);
+        expect("remote-1/class", class);
         // The daemon prints distinguished names in another form.
         let ids = [("local-1/id", id), ("remote-1/id", peer_id)];
-        let as_written = ids.into_iter().filter(|(_, id)| !id.contains('='));
-        expected.extend(as_written.map(|(key, id)| (key.to_owned(), id.as_str())));
+        for (path, id) in ids.into_iter().filter(|(_, id)| !id.contains('=')) {
+            expect(path, id);
+        }
         if self.plan.auth == IkeAuth::Certificates
             && let Some(authority) = self.authority
         {
-            expected.push(("remote-1/cacerts".to_owned(), authority));
+            expect("remote-1/cacerts", authority);
         }
         if self.plan.ppk {
-            expected.push(("ppk_id".to_owned(), self.ppk_id));
-            expected.push(("ppk_required".to_owned(), "yes"));
+            expect("ppk_id", self.ppk_id);
+            expect("ppk_required", "yes");
         }
-        let of_connection = expected
-            .into_iter()
-            .map(|(path, value)| (path, value.to_owned()));
-        let of_children = self.children().into_iter().zip(&self.children);
-        let of_children = of_children.flat_map(|(name, Child { own, peer })| {
-            let of = |key: &str| format!("children/{name}/{key}");
-            [
-                (of("mode"), "TUNNEL".to_owned()),
-                (of("local-ts"), own.join(" ")),
-                (of("remote-ts"), peer.join(" ")),
-            ]
-        });
-        of_connection
-            .chain(of_children)
-            .map(|(path, value)| (format!("{CONNECTION}/{path}"), value))
-            .collect()
+        for (name, Child { own, peer }) in self.children().iter().zip(&self.children) {
+            expect(&format!("children/{name}/mode"), "TUNNEL");
+            expect(&format!("children/{name}/local-ts"), &own.join(" "));
+            expect(&format!("children/{name}/remote-ts"), &peer.join(" "));
+        }
+        expected
     }
 }
 

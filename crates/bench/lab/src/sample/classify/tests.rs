@@ -125,7 +125,7 @@ fn frames_are_described_in_words() {
 #[test]
 fn arp_and_neighbour_discovery_are_control_and_pings_are_not() {
     let mut frame = vec![0; 60];
-    frame[12..14].copy_from_slice(&ETHERTYPE_ARP.to_be_bytes());
+    frame[12..14].copy_from_slice(&ethernet::ARP.to_be_bytes());
     assert_eq!(kind(&frame), Kind::Other);
     frame[14..22].copy_from_slice(&[0, 1, 8, 0, 6, 4, 0, 1]);
     assert_eq!(kind(&frame), Kind::Control);
@@ -138,9 +138,9 @@ fn arp_and_neighbour_discovery_are_control_and_pings_are_not() {
     assert_eq!(kind(&ipv4(1, &[8, 0])), Kind::Other);
 
     let icmpv6 = |next_header, payload: &[u8]| {
-        let mut frame = vec![0; ETHERNET_HEADER_BYTES + IPV6_HEADER_BYTES];
-        frame[12..14].copy_from_slice(&ETHERTYPE_IPV6.to_be_bytes());
-        frame[ETHERNET_HEADER_BYTES + 6] = next_header;
+        let mut frame = vec![0; HEADER_BYTES + IPV6_HEADER_BYTES];
+        frame[12..14].copy_from_slice(&ethernet::IPV6.to_be_bytes());
+        frame[HEADER_BYTES + 6] = next_header;
         frame.extend_from_slice(payload);
         frame
     };
@@ -201,6 +201,6 @@ fn a_frame_cut_anywhere_is_never_a_panic() {
     }
     let mut long_header = ipv4(ESP, ESP_PACKET);
     // The header claims 60 bytes, more than the frame has.
-    long_header[ETHERNET_HEADER_BYTES] = 0x4f;
+    long_header[HEADER_BYTES] = 0x4f;
     assert_eq!(kind(&long_header), Kind::Other);
 }
