@@ -179,7 +179,7 @@ fn is_private_group(metadata: &Metadata) -> bool {
         return false;
     };
     // The list of a group leaves out users who have it as the group of their account (group(5)).
-    // Accounts of other sources than this file are not seen; without the file nobody counts as alone.
+    // Accounts of other sources than this file are not seen; without it nobody counts as alone.
     let is_alone = |accounts: String| !has_other_users(&accounts, gid, &owner.name);
     owner.gid.as_raw() == gid
         && group.mem.iter().all(|member| *member == owner.name)

@@ -125,8 +125,8 @@ impl<'a> Site<'a> {
         path
     }
 
-    /// The path, with the station in a gateway's place, if any, as the device's peer. `peer` returns
-    /// how it seals and opens, between its outer address and the device's.
+    /// The path, with the station in a gateway's place, if any, as the device's peer. `peer`
+    /// returns how it seals and opens, between its outer address and the device's.
     pub(crate) fn with_station_peer(
         &self,
         mut path: FramePath,
@@ -246,7 +246,7 @@ impl<'a> Site<'a> {
     /// behind the peer into it.
     pub(crate) fn set_up(&self, node: &dyn Node, interface: &str, prepare: String) -> Result<()> {
         let mut batch = prepare;
-        // With its MTU first: the kernel refuses IPv6 routes into an interface with too small a one.
+        // The MTU first: the kernel refuses IPv6 routes into an interface with too small a one.
         batch += &format!("link set {interface} mtu {} up\n", self.links.mtu);
         for network in self.networks_beyond(node.id()) {
             batch += &format!("route replace {network} dev {interface}\n");

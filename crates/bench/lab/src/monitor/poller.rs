@@ -249,8 +249,8 @@ impl Energy<'_> {
         }
         let mut total = 0_u64;
         for (zone, count) in zones.iter().zip(&mut self.zones) {
-            // A counter of unknown range that falls was reset: a wrap would add 2^64 microjoules, and
-            // the sum would stay at its limit from then on, as if no more power were drawn.
+            // A counter of unknown range that falls was reset: a wrap would add 2^64 microjoules,
+            // and the sum would stay at its limit from then on, as if no more power were drawn.
             let range = Some(zone.range_uj).filter(|range| *range != rapl::UNKNOWN_RANGE);
             count.advance(zone.energy_uj, range)?;
             total = total.saturating_add(count.total());
