@@ -67,36 +67,16 @@ impl UsableEngines {
                 are_all: false,
             });
         };
-        let mut found = Self {
-            engines: Vec::new(),
-            passed_over: Vec::new(),
-            are_all: true,
-        };
-        let mut reasons = Vec::new();
-        for info in engine::engines() {
-            match engine::select(&CpuChoice::Named(info.name.to_owned()), suite) {
-                Ok(selection) => found.engines.push(selection),
-                Err(reason) => {
-                    reasons.push(reason.in_short());
-                    // An engine without the suite is not worth reporting.
-                    if !matches!(reason, EngineError::NotServed { .. }) {
-                        found.passed_over.push(PassedOver {
-                            engine: info.name,
-                            reason,
-                        });
-                    }
-                }
-            }
-        }
-        if found.engines.is_empty() {
-            let reasons = reasons.join("; ");
-            return Err(EngineError::None { suite, reasons });
-        }
+        let (mut engines, passed_over) = engine::select_all(suite)?;
         // Measuring far slower engines would delay the first packet by seconds.
-        if found.engines.iter().any(|engine| !engine.is_outrun()) {
-            found.engines.retain(|engine| !engine.is_outrun());
+        if engines.iter().any(|engine| !engine.is_outrun()) {
+            engines.retain(|engine| !engine.is_outrun());
         }
-        Ok(found)
+        Ok(Self {
+            engines,
+            passed_over,
+            are_all: true,
+        })
     }
 
     /// Returns the cache if it applies to these engines. Each suite has one file, for `auto`: the

@@ -26,7 +26,7 @@ pub mod vectors;
 
 pub use catalog::{CpuChoice, NULL};
 pub use known_answers::Failure;
-pub use selection::{EngineError, EngineInfo, PassedOver, Selection, engines, select};
+pub use selection::{EngineError, EngineInfo, PassedOver, Selection, engines, select, select_all};
 pub use transform::{EngineFailed, Packet, SequenceNumbers, Transform};
 
 use wire::Suite;

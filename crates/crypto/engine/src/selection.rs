@@ -218,6 +218,30 @@ pub fn select(choice: &CpuChoice, suite: Suite) -> Result<Selection, EngineError
     select_from(&ENGINES, choice, suite)
 }
 
+/// Selects every engine that has the suite and can be used, in the order of [`engines`]. Returns
+/// also those that have it and cannot be used.
+///
+/// # Errors
+/// [`EngineError::None`], with the reasons of all engines.
+pub fn select_all(suite: Suite) -> Result<(Vec<Selection>, Vec<PassedOver>), EngineError> {
+    let (mut selected, mut passed_over) = (Vec::new(), Vec::new());
+    for info in engines() {
+        match select(&CpuChoice::Named(info.name.to_owned()), suite) {
+            Ok(selection) => selected.push(selection),
+            Err(reason) => passed_over.push(PassedOver {
+                engine: info.name,
+                reason,
+            }),
+        }
+    }
+    if selected.is_empty() {
+        return Err(none(suite, &ENGINES, &passed_over));
+    }
+    // An engine without the suite is not worth reporting.
+    passed_over.retain(|over| !matches!(over.reason, EngineError::NotServed { .. }));
+    Ok((selected, passed_over))
+}
+
 fn select_from(
     engines: &[&'static dyn Engine],
     choice: &CpuChoice,

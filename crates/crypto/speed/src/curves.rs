@@ -194,22 +194,16 @@ impl SuiteCurves {
 impl Turns {
     /// `one-engine below 96 B, another`.
     fn in_words(&self) -> String {
-        let ends = self
-            .turns
-            .iter()
-            .skip(1)
-            .map(|next| Some(next.from_inner_bytes));
-        let word = |(turn, end): (&Turn, Option<usize>)| match end {
-            Some(end) => format!("{} below {end} B", engine_name(&turn.engine)),
+        let mut later = self.turns.iter().skip(1);
+        let word = |turn: &Turn| match later.next() {
+            Some(next) => format!(
+                "{} below {} B",
+                engine_name(&turn.engine),
+                next.from_inner_bytes
+            ),
             None => engine_name(&turn.engine),
         };
-        let words: Vec<_> = self
-            .turns
-            .iter()
-            .zip(ends.chain([None]))
-            .map(word)
-            .collect();
-        words.join(", ")
+        self.turns.iter().map(word).collect::<Vec<_>>().join(", ")
     }
 }
 

@@ -151,23 +151,10 @@ fn engines(
     let CpuChoice::Auto = choice else {
         return Ok(vec![engine::select(choice, suite)?]);
     };
-    let (mut engines, mut reasons) = (Vec::new(), Vec::new());
-    for info in engine::engines() {
-        match engine::select(&CpuChoice::Named(info.name.to_owned()), suite) {
-            Ok(selection) => engines.push(selection),
-            Err(reason) => reasons.push(reason),
-        }
+    let (engines, passed_over) = engine::select_all(suite)?;
+    for over in &passed_over {
+        see(Event::Unusable(&over.reason));
     }
-    if engines.is_empty() {
-        let reasons: Vec<_> = reasons.iter().map(EngineError::in_short).collect();
-        let reasons = reasons.join("; ");
-        return Err(EngineError::None { suite, reasons });
-    }
-    // An engine without the suite is no problem to report.
-    reasons.retain(|reason| !matches!(reason, EngineError::NotServed { .. }));
-    reasons
-        .iter()
-        .for_each(|reason| see(Event::Unusable(reason)));
     Ok(engines)
 }
 
