@@ -61,8 +61,8 @@ pub(crate) fn check(test: &Test, document: &Document) -> Result<(), String> {
     if let Some(pair) = units.windows(2).find(|pair| !pair[0].is_same(pair[1])) {
         return mixed(pair[0], pair[1]);
     }
-    // A figure may be a factor in another unit, as a share in per cent, but no rate in Gbit/s may be
-    // compared with one in Mbit/s: their numbers are used as printed.
+    // A figure may be a factor in another unit, as a share in per cent, but no rate in Gbit/s may
+    // be compared with one in Mbit/s: their numbers are used as printed.
     for unit in &figures {
         let differs = |other: &&&Unit| other.quantity == unit.quantity && !other.is_same(unit);
         if let Some(other) = units.iter().chain(&figures).find(differs) {

@@ -34,8 +34,8 @@ impl Nonce {
     #[inline]
     pub(super) fn of_packet(mut self, packet: &[u8]) -> Self {
         let number = ESP_HEADER_BYTES + 5..ESP_HEADER_BYTES + 8;
-        // The first byte stays 0: MGM sets its first bit to tell the counters of text and MAC apart (RFC
-        // 9058 §4.1).
+        // The first byte stays 0: MGM sets its first bit to tell the counters of text and MAC apart
+        // (RFC 9058 §4.1).
         self.bytes[1..4].copy_from_slice(&packet[number]);
         self
     }
