@@ -57,22 +57,12 @@ impl Denials {
 
     /// Keeps the first reason: later ones come from attempts to reconnect.
     fn refuse(&self, text: &str) {
-        let text = text.trim_start_matches("nats: ");
-        self.refusal.send_if_modified(|refusal| {
-            // Receivers wake for the first reason only.
-            let is_new = refusal.is_none();
-            refusal.get_or_insert_with(|| text.to_owned());
-            is_new
-        });
+        keep_first(&self.refusal, text.trim_start_matches("nats: "));
     }
 
     /// Records that the server does not answer; the first reason stays.
     pub(crate) fn silent(&self, reason: &str) {
-        self.silence.send_if_modified(|silence| {
-            let is_new = silence.is_none();
-            silence.get_or_insert_with(|| reason.to_owned());
-            is_new
-        });
+        keep_first(&self.silence, reason);
     }
 
     /// Records that the server answers.
@@ -115,6 +105,16 @@ impl Denials {
     pub(crate) fn refusals(&self) -> watch::Receiver<Option<String>> {
         self.refusal.subscribe()
     }
+}
+
+/// Notes a reason unless there is one.
+fn keep_first(kept: &watch::Sender<Option<String>>, reason: &str) {
+    kept.send_if_modified(|kept| {
+        // Receivers wake for the first reason only.
+        let is_new = kept.is_none();
+        kept.get_or_insert_with(|| reason.to_owned());
+        is_new
+    });
 }
 
 /// Returns the subject of nats-server's `Permissions Violation for Publish to "subject"`.
