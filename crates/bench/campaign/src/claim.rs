@@ -62,7 +62,7 @@ pub(crate) const KEYS: &[Key] = &[
         .range(ONE_LINE),
     Key::new("goal", Value::Text, Depends("the first"), "The goal; its lower bound is compared")
         .words("name").range("of `throughput`"),
-    Key::new("percentile", Value::Name(|| Value::names(&PERCENTILES)), Depends("`p50`"),
+    Key::new("percentile", Value::Name(Value::variants::<Percentile>), Depends("`p50`"),
         "Percentile that is compared").range("`p50`, `p99`; of `ping` and `latency`"),
     Key::new("load", SHARE, Depends("all"), "Share of the throughput to which the claim applies")
         .range("a load of the trial; of `latency`"),

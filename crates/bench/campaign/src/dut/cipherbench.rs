@@ -37,7 +37,7 @@ pub(super) const KEYS: &[Key] = &[
     Key::new("rekey_every", Value::Axis(&Value::Time(millis(100), RUN_MAX)), Default("1 h"),
         "Interval at which gateways negotiate new keys")
         .range("100 ms to 24 h, not with `static` alone"),
-    Key::new("engine", Value::Axis(&Choice::VALUE), Default("auto"),
+    Key::new("engine", Value::Axis(&choice::VALUE), Default("auto"),
         "Crypto engine; `auto` uses the fastest for each batch among the engines that pass their \
          known-answer tests. `{ below: 128 B, use: rustcrypto, else: ipsec-mb }` fixes a \
          threshold, `{ model: { latency: 50 µs, rate: 10 Gbit/s }, else: auto }` models a \
