@@ -172,12 +172,14 @@ impl Schedule {
     async fn next_open(&self, open: &Open) -> Option<u64> {
         poll_fn(|context| {
             let now_ns = self.now_ns();
-            let Some(at_ns) = open.at_ns(0) else {
+            let Some(at_ns) = open.at_ns(0).filter(|_| now_ns < self.phases.end_ns()) else {
+                // Connections that were busy to the end never waited, and the pacer has no timer
+                // while none waits.
+                if let Some(pacer) = open.pacer.take() {
+                    pacer.wake();
+                }
                 return Poll::Ready(None);
             };
-            if now_ns >= self.phases.end_ns() {
-                return Poll::Ready(None);
-            }
             if at_ns <= now_ns {
                 open.next.set(open.next.get() + 1);
                 return Poll::Ready(Some(at_ns));
@@ -204,7 +206,8 @@ impl Schedule {
                 break;
             }
             poll_fn(|context| {
-                if !open.waiting.borrow().is_empty() {
+                let is_over = open.at_ns(0).is_none() || self.now_ns() >= self.phases.end_ns();
+                if is_over || !open.waiting.borrow().is_empty() {
                     return Poll::Ready(());
                 }
                 open.pacer.set(Some(context.waker().clone()));
@@ -266,6 +269,7 @@ impl Timer {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use std::rc::Rc;
 
     const PHASES: Phases = Phases {
         ramp_ns: 1_000_000_000,
@@ -289,5 +293,31 @@ mod tests {
         assert!(within(1000, 3000).abs_diff(2000) <= 1);
         assert!(within(3000, 3500).abs_diff(375) <= 1);
         assert!(within(3500, 4000).abs_diff(125) <= 1);
+    }
+
+    #[test]
+    fn an_open_loop_that_is_behind_its_schedule_ends_with_the_run() {
+        let phases = Phases {
+            ramp_ns: 10_000_000,
+            duration_ns: 20_000_000,
+        };
+        let arrivals = Arrivals::new(phases, 10_000);
+        let schedule = Schedule::new(Instant::now(), phases, Some(arrivals), (0, 1));
+        let schedule = Rc::new(schedule);
+        let runtime = tokio::runtime::Builder::new_current_thread()
+            .enable_all()
+            .build()
+            .unwrap();
+        tokio::task::LocalSet::new().block_on(&runtime, async {
+            let busy = Rc::clone(&schedule);
+            let busy = tokio::task::spawn_local(async move {
+                while busy.next(0.0).await.is_some() {
+                    tokio::time::sleep(Duration::from_millis(5)).await;
+                }
+            });
+            let paced = tokio::time::timeout(Duration::from_secs(30), schedule.pace()).await;
+            paced.expect("the pacer ends with the run").unwrap();
+            busy.await.unwrap();
+        });
     }
 }
