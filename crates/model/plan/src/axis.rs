@@ -207,7 +207,7 @@ const fn column(key: &'static str, meaning: &'static str) -> Option<Column> {
 }
 
 /// The declarations, in the order of texts and tables.
-static DECLARATIONS: [Declaration; 81] = [
+static DECLARATIONS: &[Declaration] = &[
     Declaration {
         value: |cell| Some(cell.stations?.mtu.into()),
         column: column("mtu_bytes", "IP MTU of the stations' interfaces"),

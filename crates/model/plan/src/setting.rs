@@ -88,7 +88,15 @@ impl Adapter {
                 Self::Cipherbench(Encryptor { tunnels, .. })
                 | Self::StrongSwan(StrongSwan { tunnels, .. }),
             ) => Value::Number(mem::take(tunnels).into()),
-            _ => return None,
+            // Named one by one, so that the compiler asks for the arm of a new setting.
+            (
+                Setting::Suite
+                | Setting::Engine
+                | Setting::Keys
+                | Setting::Workers
+                | Setting::Tunnels,
+                _,
+            ) => return None,
         };
         Some((value, others))
     }
