@@ -40,8 +40,9 @@ fn listed_by_git(which: &[&str]) -> Option<Vec<PathBuf>> {
 }
 
 /// Folders with sources, without the files beside them.
-const FOLDERS: [&str; 12] = [
+const FOLDERS: [&str; 13] = [
     ".ci",
+    ".github",
     "bench",
     "campaigns",
     "crates",
