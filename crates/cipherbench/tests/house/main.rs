@@ -1,5 +1,6 @@
 //! Rules of the project that the compiler does not check.
 
+mod action;
 mod circles;
 mod english;
 mod vectors;
