@@ -12,6 +12,11 @@
 
 #![forbid(unsafe_code)]
 
+/// The example in `README.md`, as a test.
+#[cfg(doctest)]
+#[doc = include_str!("../README.md")]
+struct Readme;
+
 mod decimal;
 mod error;
 pub mod human;

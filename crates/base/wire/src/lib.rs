@@ -9,6 +9,11 @@
 
 #![forbid(unsafe_code)]
 
+/// The example in `README.md`, as a test.
+#[cfg(doctest)]
+#[doc = include_str!("../README.md")]
+struct Readme;
+
 pub mod aggfrag;
 pub mod checksum;
 pub mod coalesce;

@@ -12,6 +12,11 @@
 //!
 //! With `engine`, the only crate with SIMD `unsafe`. It does not process packets.
 
+/// The example in `README.md`, as a test.
+#[cfg(doctest)]
+#[doc = include_str!("../README.md")]
+struct Readme;
+
 mod cipher;
 mod kernel;
 pub mod kuznyechik;

@@ -29,6 +29,11 @@
 
 #![forbid(unsafe_code)]
 
+/// The example in `README.md`, as a test.
+#[cfg(doctest)]
+#[doc = include_str!("../README.md")]
+struct Readme;
+
 mod back_to_back;
 mod bisection;
 mod budget;

@@ -23,6 +23,11 @@
 
 #![forbid(unsafe_code)]
 
+/// The example in `README.md`, as a test.
+#[cfg(doctest)]
+#[doc = include_str!("../README.md")]
+struct Readme;
+
 mod inbound;
 mod iv;
 mod limits;
