@@ -389,7 +389,7 @@ const fn columns_axis(table: &Table) -> Option<plan::Axis> {
         Axis::Frame | Axis::Mix => Some(plan::Axis::Frame),
         Axis::Mtu => Some(plan::Axis::Mtu),
         Axis::Bytes => Some(plan::Axis::Bytes),
-        Axis::Rates | Axis::Names => None,
+        Axis::Rates | Axis::Devices | Axis::Names => None,
     }
 }
 

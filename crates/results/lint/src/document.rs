@@ -1,5 +1,7 @@
 //! A report's tables and statements, independent of the file format.
 
+mod courses;
+
 use crate::beside::{Beside, Chart, Single};
 use crate::claim::Claim;
 use crate::encapsulation::{Encapsulation, UDP_HEADERS_BYTES};
@@ -125,6 +127,8 @@ pub enum Axis {
     Mix,
     /// One frame rate and its bit rates by layer; rows are frame sizes.
     Rates,
+    /// Rates of devices, each in any units; rows are frame sizes.
+    Devices,
     /// Anything else.
     Names,
 }
@@ -149,8 +153,12 @@ pub struct Column {
     pub mix: Option<Mix>,
     /// The unit in its heading.
     pub unit: Option<Unit>,
-    /// In a table of rates: the layer of a bit rate, `None` for a frame rate.
+    /// If rows are frame sizes: the layer of a bit rate that the heading states, `None` for a frame
+    /// rate.
     pub layer: Option<Layer>,
+    /// If rows are frame sizes: the heading without unit, layer and words for rates. Columns with
+    /// the same one are rates of one device.
+    pub device: String,
 }
 
 /// One row.
@@ -160,10 +168,12 @@ pub struct Row {
     pub name: String,
     /// Its place.
     pub place: Place,
-    /// In a table of rates: the frame size in bytes; for a mix, its mean.
+    /// If rows are frame sizes: the frame size in bytes; for a mix, its mean.
     pub size: Option<f64>,
-    /// In a table of rates: the mix that it names.
+    /// If rows are frame sizes: the mix that it names.
     pub mix: Option<Mix>,
+    /// If rows are frame sizes: the words before the size; empty if all rows are of one system.
+    pub system: String,
     /// One per column; `None` if the report has no figure.
     pub cells: Vec<Option<Figure>>,
     /// The mean of the row's frame rates as printed; in frames per second without a unit.
@@ -279,6 +289,12 @@ impl Table {
         matches!(self.axis, Axis::Frame | Axis::Mtu | Axis::Bytes)
     }
 
+    /// Whether the rows are frame sizes.
+    #[must_use]
+    pub const fn has_size_rows(&self) -> bool {
+        matches!(self.axis, Axis::Rates | Axis::Devices)
+    }
+
     /// Finds the digits to which all figures were rounded though more are printed, as in `195.0`,
     /// `383.0`, `1070.0`: at least three figures print more digits than any needs, all of them
     /// zeros. Fewer may end in zeros by chance.
@@ -291,6 +307,22 @@ impl Table {
 }
 
 impl<'a> Cell<'a> {
+    /// Returns the size of its column or row, in bytes; for a mix, the mean.
+    #[must_use]
+    pub(crate) fn size(&self) -> Option<f64> {
+        self.column.size.or(self.row.size)
+    }
+
+    /// Returns the size as its heading has it, without a unit; for a mix, its name.
+    #[must_use]
+    pub(crate) fn size_name(&self) -> String {
+        match self.row.size.filter(|_| self.table.has_size_rows()) {
+            Some(bytes) if self.row.mix.is_none() => bytes.to_string(),
+            Some(_) => self.row.name.clone(),
+            None => self.column.name.clone(),
+        }
+    }
+
     /// Returns the unit of the figure.
     #[must_use]
     pub fn unit(&self) -> Option<&'a Unit> {
@@ -363,7 +395,7 @@ impl<'a> Cell<'a> {
     pub fn frame_bytes(&self) -> Option<f64> {
         match self.table.axis {
             Axis::Frame | Axis::Mix => self.column.size,
-            Axis::Rates => self.row.size,
+            Axis::Rates | Axis::Devices => self.row.size,
             _ => None,
         }
     }
@@ -386,11 +418,11 @@ impl<'a> Cell<'a> {
         let (layer, transport) = (self.table.layer, self.table.transport);
         let (frame, layer, transport) = match self.table.axis {
             Axis::Frame | Axis::Mix => (self.column.size?, layer?, transport),
-            // The column states its layer. Frame testers send UDP, so a payload is one of UDP
-            // unless the table states another transport.
-            Axis::Rates => (
+            // A heading with a layer comes before the table's. Frame testers send UDP, so a payload
+            // is one of UDP unless the table states another transport.
+            Axis::Rates | Axis::Devices => (
                 self.row.size?,
-                self.column.layer?,
+                self.column.layer.or(layer)?,
                 transport.or(Some(Transport::Udp)),
             ),
             // An MTU counts the IP packet, so the frame has header and FCS in addition.

@@ -62,8 +62,13 @@ pub struct Checked {
 /// # Errors
 /// All mistakes of a file that cannot be read, as [`read`].
 pub fn lint(file: &str, text: &str) -> Result<Checked, Mistakes> {
-    let document = read(file, text)?;
+    let mut document = read(file, text)?;
     let findings = check(&document);
+    // A table of TOML states the kind of its columns for other readers too.
+    if !file.ends_with(".toml") {
+        let unchecked = rules::unchecked(file, &document);
+        document.remarks.extend(unchecked);
+    }
     Ok(Checked {
         file: file.to_owned(),
         tables: document.tables.len(),

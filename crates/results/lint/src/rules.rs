@@ -17,8 +17,10 @@ mod sizes;
 mod sums;
 mod twins;
 
-use crate::document::Document;
+use crate::claim::Operand;
+use crate::document::{Axis, Document, Remark, Table};
 use crate::finding::Finding;
+use yaml::Place;
 
 /// All findings of a document, in file order.
 #[must_use]
@@ -30,6 +32,7 @@ pub fn check(document: &Document) -> Vec<Finding> {
     // consequences of the copy.
     for table in document.tables.iter().filter(|it| !is_pasted(&it.id)) {
         findings.extend(rates::layers(table));
+        findings.extend(rates::beyond_layers(table));
         findings.extend(rates::exceeding(table));
         findings.extend(sums::means(table));
         findings.extend(copies::pasted_rows(table));
@@ -58,4 +61,68 @@ pub fn check(document: &Document) -> Vec<Finding> {
         (spot.map_or((0, 0), |it| (it.line, it.column)), finding.rule)
     });
     findings
+}
+
+/// Remarks on tables whose figures no rule compares, and on a file of text without a table: no
+/// finding then says nothing about the figures.
+pub(crate) fn unchecked(file: &str, document: &Document) -> Vec<Remark> {
+    let tables = document.tables.iter();
+    let bare = tables.filter(|table| is_unchecked(document, table));
+    let mut remarks: Vec<Remark> = bare
+        .map(|table| Remark {
+            place: table.place.clone(),
+            what: format!(
+                "no rule compares the figures of {}: its columns are no sizes, mixes, layers or statistics, and \
+                 nothing states the limit of a link, a `baseline` or a claim for them; with frame sizes as rows state \
+                 `columns = \"devices\"`",
+                table.id
+            ),
+        })
+        .collect();
+    let is_empty = document.tables.is_empty()
+        && document.figures.is_empty()
+        && document.claims.is_empty()
+        && document.sums.is_empty()
+        && document.mixes.is_empty()
+        && document.remarks.is_empty();
+    if is_empty {
+        remarks.push(Remark {
+            place: Place::whole_file(file),
+            what: "no table of figures is in the file, so nothing is checked".to_owned(),
+        });
+    }
+    remarks
+}
+
+/// Whether no rule compares a table's figures with each other, a link or another table.
+fn is_unchecked(document: &Document, table: &Table) -> bool {
+    let refers = [&table.baseline, &table.repeats, &table.accelerates];
+    let is_named = || {
+        let others = document.tables.iter();
+        others
+            .flat_map(|other| [&other.baseline, &other.repeats, &other.accelerates])
+            .flatten()
+            .any(|reference| reference.id == table.id)
+    };
+    let is_claimed = || {
+        let tests = document.claims.iter().flat_map(|claim| &claim.tests);
+        let operands = tests.flat_map(|test| test.left.iter().chain(&test.right));
+        operands.into_iter().any(
+            |(_, operand)| matches!(operand, Operand::Cell { table: id, .. } if *id == table.id),
+        )
+    };
+    let statistics = |names: Vec<&str>| {
+        let found = names.into_iter().filter(|it| order::named(it).is_some());
+        found.count() > 1
+    };
+    let columns = table.columns.iter().map(|column| column.name.as_str());
+    let rows = table.rows.iter().map(|row| row.name.as_str());
+    table.axis == Axis::Names
+        && !table.is_result
+        && refers.iter().all(|reference| reference.is_none())
+        && !is_named()
+        && !is_claimed()
+        && !statistics(columns.collect())
+        && !statistics(rows.collect())
+        && table.cells().all(|cell| cell.ceiling_bps().is_none())
 }

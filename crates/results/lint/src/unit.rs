@@ -27,7 +27,7 @@ pub struct Unit {
 }
 
 /// Names without their prefix, in lower case. A capital `B` is a byte in rates: eight bits.
-const BIT_RATES: [&str; 8] = [
+const BIT_RATES: [&str; 9] = [
     "bit/s",
     "bits/s",
     "bps",
@@ -36,8 +36,9 @@ const BIT_RATES: [&str; 8] = [
     "bit/sec",
     "bits/sec",
     "bits/second",
+    "bits per second",
 ];
-const FRAME_RATES: [&str; 9] = [
+const FRAME_RATES: [&str; 11] = [
     "frames/s",
     "frames/sec",
     "fps",
@@ -47,6 +48,8 @@ const FRAME_RATES: [&str; 9] = [
     "packets/second",
     "pkt/s",
     "pkts/s",
+    "frames per second",
+    "packets per second",
 ];
 const OPERATION_RATES: [&str; 13] = [
     "/s",

@@ -84,7 +84,8 @@ pub(super) fn read(
         .collect();
     // The decimal mark comes before the question whether a column is text: `1,5` is a figure only
     // if the comma is known to be a decimal mark.
-    let decimals = decimals(&raw, stated.decimal);
+    let mut decimals = decimals(&raw, stated.decimal);
+    let sizes = take_sizes(&stated, &corner, &mut names, &mut raw, &mut decimals);
     if around.is_bare {
         let is_kept = |(column, decimal): (&Raw, &Option<Decimal>)| {
             columns::is_of_rates(column, decimal.unwrap_or(Decimal::Point))
@@ -103,10 +104,24 @@ pub(super) fn read(
     );
     // After the columns of text are gone: their headings would spoil the guess of the axis, and
     // rows are read by the axis.
-    let guessed = guess_keys(&mut table, &stated, &corner, &raw, &names, around);
+    let guessed = guess_keys(
+        &mut table,
+        &stated,
+        &corner,
+        &raw,
+        (&names, sizes.as_ref()),
+        around,
+    );
     table.rows = names
         .iter()
-        .map(|(name, place)| table::row(source, place, name.clone(), table.axis, document))
+        .enumerate()
+        .map(|(at, (name, place))| match &sizes {
+            Some(sizes) => {
+                let size = sizes.names[at].clone();
+                table::row(source, place, name, size, table.axis, document)
+            }
+            None => table::row(source, place, "", name.clone(), table.axis, document),
+        })
         .collect();
     // Commas in the columns of text are no evidence for a decimal mark, so only the rest counts.
     let whole = whole_table(&raw);
@@ -184,6 +199,61 @@ fn whole_table(columns: &[Raw]) -> Option<Decimal> {
     all.fold(Evidence::default(), Evidence::and).decimal()
 }
 
+/// Frame sizes as rows.
+struct Sizes {
+    /// The heading above them.
+    heading: String,
+    /// One for each row, as printed.
+    names: Vec<String>,
+}
+
+/// Takes the frame sizes of the rows out of the names, or out of another column: of one row for
+/// each size of each device. The names are then those of the devices.
+fn take_sizes(
+    stated: &Stated,
+    corner: &str,
+    names: &mut [Text],
+    columns: &mut Vec<Raw>,
+    decimals: &mut Vec<Option<Decimal>>,
+) -> Option<Sizes> {
+    let is_stated = match stated.axis {
+        None => false,
+        Some(Axis::Rates | Axis::Devices) => true,
+        Some(_) => return None,
+    };
+    let first: Vec<&str> = names.iter().map(|(name, _)| name.as_str()).collect();
+    let is_first = guess::are_frames(corner, &first);
+    let found = columns.iter().position(|column| {
+        let cells: Vec<&str> = column.cells.iter().map(|(text, _)| text.as_str()).collect();
+        guess::are_frames(&column.name, &cells)
+    });
+    match found {
+        Some(at) if !is_first => {
+            decimals.remove(at);
+            let column = columns.remove(at);
+            // An empty name repeats the one above it, as merged cells do.
+            for at in 1..names.len() {
+                if names[at].0.is_empty() {
+                    names[at].0 = names[at - 1].0.clone();
+                }
+            }
+            Some(Sizes {
+                heading: column.name,
+                names: column.cells.into_iter().map(|(text, _)| text).collect(),
+            })
+        }
+        // With a stated axis each row that is no size is a mistake.
+        _ if is_first || is_stated => Some(Sizes {
+            heading: corner.to_owned(),
+            names: names
+                .iter_mut()
+                .map(|(name, _)| std::mem::take(name))
+                .collect(),
+        }),
+        _ => None,
+    }
+}
+
 /// Leaves out columns of text. Columns before all figures are added to the names of the rows.
 fn without_texts(
     columns: Vec<Raw>,
@@ -211,7 +281,9 @@ fn without_texts(
         if kept.is_empty() && stated.axis != Some(Axis::Rates) {
             for ((name, _), (text, _)) in names.iter_mut().zip(&column.cells) {
                 if !markup::is_missing(text) {
-                    name.push_str(", ");
+                    if !name.is_empty() {
+                        name.push_str(", ");
+                    }
                     name.push_str(text);
                 }
             }
@@ -237,7 +309,7 @@ fn guess_keys(
     stated: &Stated,
     corner: &str,
     columns: &[Raw],
-    names: &[Text],
+    (names, sizes): (&[Text], Option<&Sizes>),
     around: Around<'_>,
 ) -> Option<Remark> {
     let mut guessed: Vec<String> = Vec::new();
@@ -245,8 +317,16 @@ fn guess_keys(
     table.axis = stated.axis.unwrap_or_else(|| {
         let headings = columns.iter().filter(|column| !is_mean(column));
         let headings: Vec<&str> = headings.map(|column| column.name.as_str()).collect();
-        let rows: Vec<&str> = names.iter().map(|(name, _)| name.as_str()).collect();
-        let axis = guess::axis(corner, &headings, &rows);
+        let axis = match sizes {
+            Some(sizes) => {
+                let rows: Vec<&str> = sizes.names.iter().map(String::as_str).collect();
+                guess::axis(&sizes.heading, &headings, &rows, true)
+            }
+            None => {
+                let rows: Vec<&str> = names.iter().map(|(name, _)| name.as_str()).collect();
+                guess::axis(corner, &headings, &rows, false)
+            }
+        };
         guessed.push(format!("columns = \"{}\"", table::axis_name(axis)));
         axis
     });
@@ -265,10 +345,17 @@ fn guess_keys(
             guessed.push(format!("unit = \"{}\"", unit.text));
         }
     }
+    // Without these two the rule that finds most impossible figures is silent.
+    let has_sizes = matches!(table.axis, Axis::Frame) || table.has_size_rows();
+    let link = if has_sizes && table.link_bps.is_none() {
+        ", with `link = \"1 Gbit/s\"` and `layer = \"L2\"` to compare its rates with a link"
+    } else {
+        ""
+    };
     (!guessed.is_empty()).then(|| Remark {
         place: table.place.clone(),
         what: format!(
-            "keys of {} are guessed from its headings: {}; state them in {}",
+            "keys of {} are guessed from its headings: {}; state them in {}{link}",
             table.id,
             guessed.join(", "),
             around.stated_in
@@ -290,7 +377,7 @@ fn fill(
         let column = if is_mean {
             None
         } else {
-            table::column(source, &raw.place, &raw.name, table.axis, document)
+            table::column(source, &raw.place, &raw.name, table, document)
         };
         // `column` reported the mistake. Without its cells rows and columns stay of one length.
         if column.is_none() && !is_mean {
@@ -328,7 +415,7 @@ fn fill(
 
 /// Leaves out columns without a known unit, if other columns have units or the table has no keys.
 fn without_unknown_units(table: &mut Table, is_bare: bool, document: &mut Document) {
-    if table.axis != Axis::Names || table.unit.is_some() {
+    if !matches!(table.axis, Axis::Names | Axis::Devices) || table.unit.is_some() {
         return;
     }
     let is_known = |at: usize, column: &Column| {

@@ -15,8 +15,53 @@ const USUAL: [f64; 18] = [
 /// Words in headings of sizes.
 const WORDS: [&str; 6] = ["byte", "frame", "packet", "block", "size", "payload"];
 
-/// Guesses the kind of columns, from their headings, the first column's heading and the row names.
-pub(super) fn axis(corner: &str, headings: &[&str], rows: &[&str]) -> Axis {
+/// Words in headings of sizes that are of no frames.
+const OTHER_WORDS: [&str; 11] = [
+    "mtu", "payload", "block", "buffer", "message", "datagram", "input", "key", "file", "window",
+    "batch",
+];
+
+/// Whether the names below a heading are frame sizes, and mixes of them: only if the heading says
+/// so, because numbers of flows or cores are powers of two as well.
+pub(super) fn are_frames(heading: &str, names: &[&str]) -> bool {
+    let lower = heading.to_lowercase();
+    let words: Vec<&str> = lower
+        .split(|c: char| !c.is_alphanumeric())
+        .filter(|word| !word.is_empty())
+        .collect();
+    let is_size = |word: &&&str| {
+        let size = ["size", "sizes", "length", "byte", "bytes", "octets", "b"];
+        size.contains(*word)
+    };
+    let is_frame = |word: &&&str| {
+        let frame = ["frame", "frames", "packet", "packets", "pkt", "ethernet"];
+        frame.contains(*word)
+    };
+    let sizes = words.iter().filter(is_size).count();
+    let frames = words.iter().filter(is_frame).count();
+    let is_heading = match (frames, sizes) {
+        (0, 0) => false,
+        (0, _) => words.iter().all(|word| is_size(&word) || *word == "in"),
+        (_, 0) => words.len() == 1,
+        _ => true,
+    };
+    let sizes: Vec<f64> = names
+        .iter()
+        .filter_map(|name| heading::size(name))
+        .collect();
+    let is_other = |word: &&str| OTHER_WORDS.iter().any(|other| word.starts_with(other));
+    is_heading
+        && !words.iter().any(is_other)
+        && !sizes.is_empty()
+        && sizes.iter().all(|bytes| FRAMES.contains(bytes))
+        && names
+            .iter()
+            .all(|name| heading::size(name).is_some() || heading::is_mix(name))
+}
+
+/// Guesses the kind of columns, from their headings, the heading of the sizes or else of the first
+/// column, the names below it, and whether these are frame sizes.
+pub(super) fn axis(corner: &str, headings: &[&str], rows: &[&str], has_frames: bool) -> Axis {
     let sizes: Vec<f64> = headings.iter().filter_map(|it| heading::size(it)).collect();
     let others = headings.iter().filter(|it| heading::size(it).is_none());
     // Sizes count as the axis only if all other columns are mixes: `1518` between words may be a
@@ -62,6 +107,8 @@ pub(super) fn axis(corner: &str, headings: &[&str], rows: &[&str]) -> Axis {
         .all(|it| heading::size(it).is_some() || heading::is_mix(it));
     if are_rates && are_sizes {
         Axis::Rates
+    } else if has_frames {
+        Axis::Devices
     } else {
         Axis::Names
     }
@@ -75,7 +122,13 @@ pub(super) fn unit(corner: &str, above: &str) -> Option<Unit> {
     }
     let is_end = |c: char| c.is_whitespace() || "()[]:,;*`".contains(c);
     let words = above.split(is_end).map(|word| word.trim_end_matches('.'));
-    let mut found = words.filter_map(Unit::parse).filter(|unit| {
+    let words: Vec<&str> = words.filter(|word| !word.is_empty()).collect();
+    let found = words.iter().enumerate().filter_map(|(at, word)| {
+        // A unit after a number is of the link, as in `two 1 Gbit/s ports`.
+        let is_of_number = at > 0 && heading::is_number(words[at - 1]);
+        Unit::parse(word).filter(|_| !is_of_number)
+    });
+    let mut found = found.filter(|unit| {
         // A letter alone, or a time in the text, is no unit of the table.
         !matches!(unit.quantity, Quantity::Percent | Quantity::Time)
     });
@@ -90,18 +143,42 @@ mod tests {
 
     #[test]
     fn headings_show_what_columns_are() {
-        assert_eq!(axis("device", &["64", "512", "IMIX"], &["A"]), Axis::Frame);
-        assert_eq!(axis("MTU", &["1300", "1500"], &["A"]), Axis::Mtu);
-        assert_eq!(
-            axis("type", &["16 bytes", "64 bytes"], &["aes"]),
-            Axis::Bytes
-        );
-        assert_eq!(
-            axis("frame", &["Mpps", "L2 [Gbit/s]"], &["64"]),
-            Axis::Rates
-        );
-        assert_eq!(axis("device", &["up", "down"], &["A"]), Axis::Names);
-        assert_eq!(axis("year", &["2019", "2020"], &["A"]), Axis::Names);
+        let of = |corner, headings: &[&str], rows: &[&str]| {
+            axis(corner, headings, rows, are_frames(corner, rows))
+        };
+        assert_eq!(of("device", &["64", "512", "IMIX"], &["A"]), Axis::Frame);
+        assert_eq!(of("MTU", &["1300", "1500"], &["A"]), Axis::Mtu);
+        assert_eq!(of("type", &["16 bytes", "64 bytes"], &["aes"]), Axis::Bytes);
+        assert_eq!(of("frame", &["Mpps", "L2 [Gbit/s]"], &["64"]), Axis::Rates);
+        let rates = ["Throughput (Mbps)", "Packets/s"];
+        for corner in [
+            "Frame size",
+            "Frame size (byte)",
+            "frame",
+            "Packet [B]",
+            "Size",
+            "bytes",
+        ] {
+            assert_eq!(
+                of(corner, &rates, &["64", "1518 B", "IMIX"]),
+                Axis::Devices,
+                "{corner}"
+            );
+        }
+        for corner in [
+            "flows",
+            "",
+            "payload size",
+            "MTU",
+            "block size",
+            "frames sent",
+            "packets lost",
+        ] {
+            assert_eq!(of(corner, &rates, &["64", "512"]), Axis::Names, "{corner}");
+        }
+        assert_eq!(of("Frame size", &rates, &["16", "64"]), Axis::Names);
+        assert_eq!(of("device", &["up", "down"], &["A"]), Axis::Names);
+        assert_eq!(of("year", &["2019", "2020"], &["A"]), Axis::Names);
     }
 
     #[test]
@@ -114,5 +191,13 @@ mod tests {
         );
         assert_eq!(of("device", "Mbps and kpps"), None);
         assert_eq!(of("device", "Throughput:"), None);
+        assert_eq!(
+            of(
+                "Model",
+                "Two 1 Gbit/s ports. RFC 2544, zero loss, Mbit/s (L2)."
+            ),
+            Some("Mbit/s".to_owned())
+        );
+        assert_eq!(of("Model", "Two 1 Gbit/s ports."), None);
     }
 }

@@ -1,6 +1,7 @@
 //! Headings: sizes, units and names of mixes in the spellings of reports.
 
 use crate::unit::{Quantity, Unit};
+use units::Layer;
 
 /// Endings of names that programs give to columns, and their units: `avg_ms`, `ops_per_sec`.
 const ENDINGS: [(&str, &str); 22] = [
@@ -31,9 +32,16 @@ const ENDINGS: [(&str, &str); 22] = [
 /// A heading without its unit, and the unit: `L2 [Mbit/s]`, `rate (Mbps)`, `rate, Mbps`, `avg_ms`,
 /// `Mpps`.
 pub(super) fn with_unit(name: &str) -> (&str, Option<Unit>) {
-    if let Some((bare, rest)) = name.split_once(['[', '(']) {
-        let inside = rest.split([']', ')']).next().unwrap_or_default();
-        return (bare.trim(), Unit::parse(inside));
+    if let Some((bare, _)) = name.split_once(['[', '(']) {
+        let bare = bare.trim();
+        if let Some(unit) = in_brackets(name).find_map(bracketed) {
+            return (bare, Some(unit));
+        }
+        // `Mbps (L2)`: the brackets hold something else.
+        return match with_unit(bare) {
+            (_, None) => (bare, None),
+            found => found,
+        };
     }
     if let Some(unit) = Unit::parse(name).filter(is_plain) {
         return (name, Some(unit));
@@ -59,6 +67,97 @@ pub(super) fn with_unit(name: &str) -> (&str, Option<Unit>) {
         return (bare.strip_suffix(" in").unwrap_or(bare), Some(unit));
     }
     (name, None)
+}
+
+/// The texts in brackets.
+fn in_brackets(name: &str) -> impl Iterator<Item = &str> {
+    let after = name.split(['[', '(']).skip(1);
+    after.filter_map(|rest| rest.split([']', ')']).next())
+}
+
+/// The unit in brackets, alone or with other words: `[Mbit/s]`, `(Mbit/s, L2)`.
+fn bracketed(inside: &str) -> Option<Unit> {
+    Unit::parse(inside).or_else(|| among_words(inside.split([' ', ',', ';'])))
+}
+
+/// The first unit among words. One after a number is of another rate, as in `on a 1 Gbit/s link`.
+fn among_words<'a>(words: impl Iterator<Item = &'a str>) -> Option<Unit> {
+    let mut is_after_number = false;
+    for word in words.filter(|word| !word.is_empty()) {
+        let unit = Unit::parse(word).filter(is_plain);
+        if unit.is_some() && !is_after_number {
+            return unit;
+        }
+        is_after_number = is_number(word);
+    }
+    None
+}
+
+/// Whether a word is a number, in any spelling.
+pub(super) fn is_number(word: &str) -> bool {
+    word.starts_with(|c: char| c.is_ascii_digit())
+        && word
+            .chars()
+            .all(|c| c.is_ascii_digit() || ".,'".contains(c))
+}
+
+/// Words in headings of rates that name no device.
+const RATE_WORDS: [&str; 18] = [
+    "throughput",
+    "rate",
+    "rates",
+    "speed",
+    "bandwidth",
+    "frame",
+    "frames",
+    "packet",
+    "packets",
+    "bit",
+    "bits",
+    "data",
+    "per",
+    "second",
+    "in",
+    "at",
+    "of",
+    "layer",
+];
+
+/// The layer that a heading names, and what is left of it without layer, unit and words for rates:
+/// `CG-200 throughput (Mbit/s, L2)` is of L2 and of `cg-200`.
+pub(super) fn device(name: &str) -> (Option<Layer>, String) {
+    let is_end = |c: char| c.is_whitespace() || ",;:()[]".contains(c);
+    let (bare, unit) = with_unit(name);
+    // An ending as `_mbps` is part of its word, and gone in `bare`.
+    let text = if name.contains(['[', '(']) {
+        name
+    } else {
+        bare
+    };
+    let is_other = |word: &&str| {
+        let lower = word.to_lowercase();
+        let is_unit = Unit::parse(word).is_some_and(|unit| is_plain(&unit));
+        let is_own = unit.as_ref().is_some_and(|unit| unit.text == *word);
+        !word.is_empty() && !is_unit && !is_own && !RATE_WORDS.contains(&lower.as_str())
+    };
+    let mut words: Vec<&str> = text.split(is_end).filter(is_other).collect();
+    let layer = match words.as_slice() {
+        // Among other words, as in `IP forwarding`, these two need not be the layer.
+        [word] if word.eq_ignore_ascii_case("ip") => Some(Layer::Ip),
+        [word] if word.eq_ignore_ascii_case("payload") => Some(Layer::Payload),
+        words => words.iter().find_map(|word| match *word {
+            "L1" | "l1" => Some(Layer::L1),
+            "L2" | "l2" => Some(Layer::L2),
+            _ => None,
+        }),
+    };
+    match layer {
+        Some(Layer::Ip | Layer::Payload) => words.clear(),
+        _ => words.retain(|word| !matches!(*word, "L1" | "l1" | "L2" | "l2")),
+    }
+    // A frame rate has no layer.
+    let layer = layer.filter(|_| unit.is_none_or(|unit| unit.quantity != Quantity::FrameRate));
+    (layer, words.join(" ").to_lowercase())
 }
 
 /// Whether a unit is recognised without brackets: a letter alone may be any word.
@@ -142,6 +241,16 @@ mod tests {
             ("tests", "tests", None),
             ("class s", "class s", None),
             ("D2E", "D2E", None),
+            ("rate (Mbit/s, L2)", "rate", Some("Mbit/s")),
+            ("rate (L2) [Mbit/s]", "rate", Some("Mbit/s")),
+            ("Mbps (L2)", "Mbps", Some("Mbps")),
+            ("CG (new)", "CG", None),
+            ("rate (on a 1 Gbit/s link)", "rate", None),
+            (
+                "Packets per second",
+                "Packets per second",
+                Some("Packets per second"),
+            ),
         ] {
             let (found, its) = with_unit(heading);
             assert_eq!(
@@ -149,6 +258,25 @@ mod tests {
                 (bare, unit),
                 "{heading}"
             );
+        }
+    }
+
+    #[test]
+    fn a_heading_of_rates_names_a_layer_and_a_device() {
+        for (heading, layer, of) in [
+            ("Throughput (Mbps)", None, ""),
+            ("Throughput L2 (Mbps)", Some(Layer::L2), ""),
+            ("Throughput (Mbit/s, L1)", Some(Layer::L1), ""),
+            ("IP [Mbit/s]", Some(Layer::Ip), ""),
+            ("IP forwarding [Mbit/s]", None, "ip forwarding"),
+            ("Packets/s", None, ""),
+            ("Frame rate, kpps", None, ""),
+            ("CG-200 (Mbit/s)", None, "cg-200"),
+            ("CG-200 frames/s", None, "cg-200"),
+            ("rx_mbps", None, "rx"),
+            ("Latency [ms]", None, "latency"),
+        ] {
+            assert_eq!(device(heading), (layer, of.to_owned()), "{heading}");
         }
     }
 }

@@ -106,7 +106,7 @@ impl<'a> Keys<'a> {
         for (key, place, _) in self.entries() {
             if !read.contains(&key.as_str()) {
                 let what = format!("unknown key `{key}`");
-                let help = format!("keys here are {}", read.join(", "));
+                let help = yaml::names::help(&key, "key", &read);
                 self.source.mistake(&place, what, help);
             }
         }

@@ -117,6 +117,7 @@ fn rows(source: &Source, value: &Value, path: &str, bytes: f64, found: &mut Vec<
                     place: source.path(path.to_owned()),
                     size: Some(bytes),
                     mix: None,
+                    system: String::new(),
                     cells,
                     mean_frame_rate: None,
                 });

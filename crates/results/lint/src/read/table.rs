@@ -11,12 +11,13 @@ use units::{BitRate, Layer};
 use yaml::Place;
 
 /// Names of the kinds of columns, as keys and as values of `columns`.
-const AXES: [(&str, Axis); 6] = [
+const AXES: [(&str, Axis); 7] = [
     ("frame", Axis::Frame),
     ("mtu", Axis::Mtu),
     ("bytes", Axis::Bytes),
     ("mix", Axis::Mix),
     ("rates", Axis::Rates),
+    ("devices", Axis::Devices),
     ("columns", Axis::Names),
 ];
 const LAYERS: [(&str, Option<Layer>); 5] = [
@@ -86,9 +87,10 @@ pub(super) fn listed_columns(keys: &Keys<'_>, document: &mut Document, table: &m
         table.axis = axis;
         let named = |item: Value<'_>| {
             let name = item.printed()?;
-            column(item.source, &item.place(), &name, axis, document)
+            column(item.source, &item.place(), &name, table, document)
         };
-        table.columns = value.list().into_iter().filter_map(named).collect();
+        let columns = value.list().into_iter().filter_map(named).collect();
+        table.columns = columns;
     }
     if table.columns.is_empty() {
         let names: Vec<_> = AXES.iter().map(|(name, _)| *name).collect();
@@ -116,11 +118,11 @@ pub(super) fn column(
     source: &Source,
     place: &Place,
     name: &str,
-    axis: Axis,
+    table: &Table,
     document: &mut Document,
 ) -> Option<Column> {
-    let name = name.trim();
-    let (bare, unit) = heading::with_unit(name);
+    let (name, axis) = (name.trim(), table.axis);
+    let (_, unit) = heading::with_unit(name);
     let found = document.mixes.iter().find(|mix| mix.name == name).cloned();
     let mut column = Column {
         name: name.to_owned(),
@@ -162,15 +164,22 @@ pub(super) fn column(
             column.mix = found;
         }
         Axis::Rates => {
-            let layer = LAYERS.iter().find(|(layer, _)| *layer == bare);
-            column.layer = layer.and_then(|(_, layer)| *layer);
-            if column.unit.is_none() || (layer.is_none() && Unit::parse(bare).is_none()) {
+            (column.layer, column.device) = heading::device(name);
+            let quantity = column.unit.as_ref().map(|unit| unit.quantity);
+            let is_known = match quantity {
+                Some(Quantity::FrameRate) => true,
+                Some(Quantity::BitRate) => column.layer.or(table.layer).is_some(),
+                _ => false,
+            };
+            if !is_known {
                 let what = format!("column `{name}` is no rate of a layer");
-                let help = "write `frames/s`, `L1 [Mbit/s]`, `L2 [Mbit/s]`, `IP [Mbit/s]` or `payload [Mbit/s]`";
+                let help = "write `frames/s`, `L1 [Mbit/s]`, `L2 [Mbit/s]`, `IP [Mbit/s]` or `payload [Mbit/s]`, or \
+                            add the key `layer`";
                 source.mistake(place, what, help);
                 return None;
             }
         }
+        Axis::Devices => (column.layer, column.device) = heading::device(name),
         Axis::Names => {}
     }
     Some(column)
@@ -198,15 +207,17 @@ fn mtu(value: Value<'_>) -> Option<f64> {
     bytes
 }
 
-/// A row by its heading, without cells. In a table of rates it is a frame size or a mix.
+/// A row by its heading, without cells. In a table of rates or devices it is a frame size or a mix,
+/// of a system that other columns name.
 pub(super) fn row(
     source: &Source,
     place: &Place,
+    system: &str,
     name: String,
     axis: Axis,
     document: &mut Document,
 ) -> Row {
-    let is_rates = axis == Axis::Rates;
+    let is_rates = matches!(axis, Axis::Rates | Axis::Devices);
     let size = heading::size(&name).filter(|_| is_rates);
     let found = document.mixes.iter().find(|mix| mix.name == name);
     let mix = found.filter(|_| is_rates && size.is_none()).cloned();
@@ -221,7 +232,12 @@ pub(super) fn row(
     Row {
         size: size.or(mix.as_ref().map(|mix| mix.mean_bytes)),
         mix,
-        name,
+        name: match (system, name.as_str()) {
+            ("", _) => name,
+            (_, "") => system.to_owned(),
+            _ => format!("{system}, {name}"),
+        },
+        system: system.to_owned(),
         place: place.clone(),
         cells: Vec::new(),
         mean_frame_rate: None,

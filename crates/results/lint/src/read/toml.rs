@@ -45,7 +45,7 @@ fn one(keys: &Keys<'_>, number: usize, document: &mut Document) -> Table {
                         "write one cell for each column, \"\" where the report has none",
                     );
                 }
-                let row = table::row(keys.source, &place, name, table.axis, document);
+                let row = table::row(keys.source, &place, "", name, table.axis, document);
                 Row { cells, ..row }
             })
             .collect();

@@ -76,20 +76,21 @@ fn digits(row: &Row) -> Vec<Option<&str>> {
         .collect()
 }
 
-/// Rows that equal an earlier row of their table, unless every cell is at the link's limit.
+/// Rows, or columns of devices, that equal an earlier one of their table, unless every cell is at
+/// the link's limit.
 pub(super) fn pasted_rows(table: &Table) -> Vec<Finding> {
     let mut findings = Vec::new();
-    // Rows of other tables may be the two ends of one transfer.
-    if !table.has_sizes() && table.axis != Axis::Mix {
-        return findings;
-    }
-    let mut earlier: HashMap<Vec<Option<&str>>, &str> = HashMap::new();
-    for row in &table.rows {
-        let cells: Vec<Cell<'_>> = table.cells_of(row).collect();
-        let same = match earlier.entry(digits(row)) {
-            Entry::Occupied(same) => *same.get(),
+    let mut earlier: HashMap<Vec<(String, &str)>, String> = HashMap::new();
+    // Rows of tables without sizes may be the two ends of one transfer, and are no courses.
+    for course in table.courses() {
+        let cells = course.cells;
+        let digits = cells
+            .iter()
+            .map(|cell| (cell.size_name(), cell.figure.text.as_str()));
+        let same = match earlier.entry(digits.collect()) {
+            Entry::Occupied(same) => same.get().clone(),
             Entry::Vacant(none) => {
-                none.insert(&row.name);
+                none.insert(course.of);
                 continue;
             }
         };
@@ -101,13 +102,20 @@ pub(super) fn pasted_rows(table: &Table) -> Vec<Finding> {
         findings.push(Finding {
             rule: Rule::PastedRow,
             likeness: None,
-            place: row.place.clone(),
-            subject: format!("{}, row {}", table.id, row.name),
+            place: course.place.clone(),
+            subject: format!("{}, {}", table.id, course.of),
             arithmetic: format!(
-                "all {} figures are those of row {same}, digit for digit",
+                "all {} figures are those of {same}, digit for digit",
                 cells.len()
             ),
-            meaning: "one row is probably a copy: the link does not limit them all".to_owned(),
+            meaning: format!(
+                "one {} is probably a copy: the link does not limit them all",
+                if table.has_size_rows() {
+                    "column"
+                } else {
+                    "row"
+                }
+            ),
         });
     }
     findings

@@ -33,6 +33,12 @@ pub(super) fn differing(table: &Table) -> Vec<Finding> {
             };
             of_frames.flat_map(|column| compared(of(column))).collect()
         }
+        Axis::Devices => {
+            let courses = table.courses().into_iter();
+            courses
+                .flat_map(|it| compared(it.cells.into_iter()))
+                .collect()
+        }
         _ => Vec::new(),
     }
 }

@@ -6,15 +6,24 @@ use crate::unit::Quantity;
 use units::frame_constants::PREAMBLE_AND_GAP_BYTES;
 use units::human::{bit_rate, frame_rate, number};
 
-/// Rates of one row that follow from one frame rate: each bit rate is compared with the frame rate,
-/// or without one with the first bit rate.
+/// Rates of one device in one row that follow from one frame rate: each bit rate is compared with
+/// the frame rate, or without one with the first bit rate.
 pub(super) fn layers(table: &Table) -> Vec<Finding> {
     let mut findings = Vec::new();
-    if table.axis != Axis::Rates {
+    if !table.has_size_rows() {
         return findings;
     }
-    for row in &table.rows {
-        let cells: Vec<Cell<'_>> = table.cells_of(row).collect();
+    let mut devices: Vec<&str> = table.columns.iter().map(|it| it.device.as_str()).collect();
+    devices.sort_unstable();
+    devices.dedup();
+    let each = |row| devices.iter().map(move |device| (row, *device));
+    for (row, device) in table.rows.iter().flat_map(each) {
+        let own = table.cells_of(row).filter(|it| it.column.device == device);
+        // A table has times and shares of loss next to its rates.
+        let cells: Vec<Cell<'_>> = own.filter(|it| it.rate().is_some()).collect();
+        if is_ambiguous(table, &cells) {
+            continue;
+        }
         let is_frame_rate = |cell: &&Cell<'_>| {
             let unit = cell.unit();
             unit.is_some_and(|unit| unit.quantity == Quantity::FrameRate)
@@ -26,7 +35,7 @@ pub(super) fn layers(table: &Table) -> Vec<Finding> {
             continue;
         };
         for cell in cells.iter().filter(|cell| !std::ptr::eq(*cell, first)) {
-            let (Some(lengths), Some(rate)) = (cell.lengths(), cell.rate()) else {
+            let (Some(lengths), Some(rate)) = (cell.lengths(), cell.bit_rate()) else {
                 continue;
             };
             // A mean of a mix is printed, and so rounded.
@@ -63,6 +72,65 @@ pub(super) fn layers(table: &Table) -> Vec<Finding> {
         }
     }
     findings
+}
+
+/// Bit rates without a layer that are above the frame rate of their device at L1, which counts the
+/// most bytes of a frame.
+pub(super) fn beyond_layers(table: &Table) -> Vec<Finding> {
+    let found = table.cells().filter_map(|cell| {
+        let is_unstated = table.axis == Axis::Devices && cell.lengths().is_none();
+        let rate = cell.bit_rate().filter(|_| is_unstated)?;
+        let same = |other: &Cell<'_>| {
+            let unit = other.unit().map(|unit| unit.quantity);
+            unit == Some(Quantity::FrameRate) && other.column.device == cell.column.device
+        };
+        let mut of_frames = table.cells_of(cell.row).filter(same);
+        // With two frame rates it is unknown which one the bit rate is of.
+        let (Some(frames), None) = (of_frames.next(), of_frames.next()) else {
+            return None;
+        };
+        let bytes = cell.frame_bytes()? + PREAMBLE_AND_GAP_BYTES as f64;
+        let half_step = cell.mix().map_or(0.0, |mix| mix.half_step);
+        let counted = crate::Interval::around(bytes, half_step);
+        let most = (frames.rate()? * counted).scaled(8.0);
+        if rate.low <= most.high * (1.0 + 1e-9) {
+            return None;
+        }
+        let printed = cell.figure.value * scale(&cell);
+        Some(Finding {
+            rule: Rule::LayersDisagree,
+            likeness: Some(Likeness {
+                ratio: printed / most.middle(),
+                bytes: None,
+                against: format!("column {} of table {}", frames.column.name, table.id),
+            }),
+            place: cell.figure.place.clone(),
+            subject: cell.name(),
+            arithmetic: format!(
+                "{} × {} B × 8 = {} at L1, printed {} ({})",
+                frame_rate(frames.rate()?.middle()),
+                number(bytes),
+                bit_rate(most.middle()),
+                cell.shown(),
+                percent(printed / most.middle() - 1.0),
+            ),
+            meaning: format!(
+                "no layer counts more bytes of a frame than L1: one of the two is wrong, or they are not of one \
+                 measurement; the other is {}",
+                frames.shown()
+            ),
+        })
+    });
+    found.collect()
+}
+
+/// Whether two columns of a device hold the same quantity of one layer. Their headings then differ
+/// in words that say more than this program knows: of the offered and the received load, perhaps.
+fn is_ambiguous(table: &Table, cells: &[Cell<'_>]) -> bool {
+    let of = |cell: &Cell<'_>| (cell.bit_rate().is_some(), cell.column.layer);
+    let mut later = cells.iter().enumerate();
+    table.axis == Axis::Devices
+        && later.any(|(at, cell)| cells[..at].iter().any(|other| of(other) == of(cell)))
 }
 
 /// Rates above the capacity of the link.

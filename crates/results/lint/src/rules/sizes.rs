@@ -37,13 +37,13 @@ pub(super) fn frames(cell: Cell<'_>) -> Option<Frames<'_>> {
 pub(super) fn constant_frame_rates(table: &Table) -> Vec<Finding> {
     let mut findings = Vec::new();
     let is_datagrams = table.transport == Some(Transport::Udp);
-    if !table.software_sender || !is_datagrams || !table.has_sizes() {
+    if !table.software_sender || !is_datagrams || table.axis == Axis::Mix {
         return findings;
     }
-    for row in &table.rows {
+    for course in table.courses() {
         // At the link's limit the frame rate falls with the size and would end a run of equal
         // rates.
-        let mut below: Vec<Cell<'_>> = table.cells_of(row).collect();
+        let mut below = course.cells;
         below.retain(|cell| !cell.is_at_link());
         below.sort_by(by_size);
         let rates: Vec<Frames<'_>> = below.into_iter().filter_map(frames).collect();
@@ -57,7 +57,7 @@ pub(super) fn constant_frame_rates(table: &Table) -> Vec<Finding> {
                 format!(
                     "{} at {} B: {}",
                     it.cell.shown(),
-                    it.cell.column.name,
+                    it.cell.size_name(),
                     frame_rate(it.rate.middle())
                 )
             })
@@ -66,7 +66,7 @@ pub(super) fn constant_frame_rates(table: &Table) -> Vec<Finding> {
             rule: Rule::ConstantFrameRate,
             likeness: None,
             place: first.cell.figure.place.clone(),
-            subject: format!("{}, row {}", table.id, row.name),
+            subject: format!("{}, {}", table.id, course.of),
             arithmetic: format!(
                 "{}; payloads grow {}-fold, frame rates stay within {} %",
                 shown.join(", "),
@@ -165,7 +165,7 @@ fn ends(values: impl Iterator<Item = f64>) -> (f64, f64) {
 
 /// Frame rates that rise with the size: more bytes take no less time.
 pub(super) fn rising_frame_rates(table: &Table) -> Vec<Finding> {
-    if table.software_sender || table.axis != Axis::Frame {
+    if table.software_sender || !matches!(table.axis, Axis::Frame | Axis::Devices) {
         return Vec::new();
     }
     let rising = neighbours(table).filter_map(|(before, after)| {
@@ -182,10 +182,10 @@ pub(super) fn rising_frame_rates(table: &Table) -> Vec<Finding> {
             arithmetic: format!(
                 "{} at {} B: {}; {} at {} B: {} ({})",
                 before.shown(),
-                before.column.name,
+                before.size_name(),
                 frame_rate(slow.rate.middle()),
                 after.shown(),
-                after.column.name,
+                after.size_name(),
                 frame_rate(fast.rate.middle()),
                 percent(fast.rate.middle() / slow.rate.middle() - 1.0),
             ),
@@ -208,7 +208,7 @@ fn bits(cell: &Cell<'_>) -> Option<Interval> {
 
 /// Bit rates that fall as the size grows.
 pub(super) fn falling_rates(table: &Table) -> Vec<Finding> {
-    if !table.has_sizes() {
+    if table.axis == Axis::Mix {
         return Vec::new();
     }
     let falling = neighbours(table).filter_map(|(before, after)| {
@@ -234,9 +234,9 @@ pub(super) fn falling_rates(table: &Table) -> Vec<Finding> {
             arithmetic: format!(
                 "{} at {} B, {} at {} B ({}), beyond rounding and deviations",
                 before.shown(),
-                before.column.name,
+                before.size_name(),
                 after.shown(),
-                after.column.name,
+                after.size_name(),
                 percent(ratio - 1.0),
             ),
             meaning: "rates rise with the size everywhere else: fragments, another path in the device, or a slip, and \
@@ -249,20 +249,21 @@ pub(super) fn falling_rates(table: &Table) -> Vec<Finding> {
 
 /// Reports print the longest frame first as often as last.
 fn by_size(a: &Cell<'_>, b: &Cell<'_>) -> Ordering {
-    let size = |cell: &Cell<'_>| cell.column.size.unwrap_or(0.0);
+    let size = |cell: &Cell<'_>| cell.size().unwrap_or(0.0);
     size(a).total_cmp(&size(b))
 }
 
-/// Neighbouring cells of each row, in ascending order of size.
+/// Neighbouring cells of each row, or of each column of devices, in ascending order of size.
 fn neighbours(table: &Table) -> impl Iterator<Item = (Cell<'_>, Cell<'_>)> {
-    table.rows.iter().flat_map(|row| {
-        let sizes = table.cells_of(row).filter(|cell| cell.column.mix.is_none());
-        let mut cells: Vec<Cell<'_>> = sizes.collect();
+    table.courses().into_iter().flat_map(|course| {
+        let mut cells = course.cells;
+        // Neither a mix of the file nor one that it does not describe is a size.
+        cells.retain(|cell| cell.mix().is_none() && cell.size().is_some());
         cells.sort_by(by_size);
         let pairs: Vec<_> = cells.windows(2).map(|pair| (pair[0], pair[1])).collect();
         pairs
             .into_iter()
             // Two columns of one size are two settings, and not in order of size.
-            .filter(|(a, b)| a.column.size < b.column.size)
+            .filter(|(a, b)| a.size() < b.size())
     })
 }

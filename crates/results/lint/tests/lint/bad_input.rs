@@ -149,7 +149,7 @@ fn names_that_are_not_there_are_refused() {
         &with("units = \"Mbit/s\"\n"),
         "unknown key `units`",
         ":6:1",
-        "keys here are",
+        "did you mean `unit`?",
     );
     refused(
         "t.toml",

@@ -371,3 +371,151 @@ fn the_statistics_of_a_result_are_checked_and_counted() {
         "{shown}"
     );
 }
+
+/// Rules with the subjects of a Markdown file's findings.
+fn found(text: &str) -> Vec<(Rule, String)> {
+    let findings = checked("t.md", text).findings.into_iter();
+    findings.map(|it| (it.rule, it.subject)).collect()
+}
+
+/// A data sheet with frame sizes as rows.
+const SHEET: &str = "| Frame size (byte) | CG-200 (Mbit/s) | CG-1000 (Mbit/s) |\n| --- | --- | --- |\n\
+                     | 64 | 49.2 | 812 |\n| 512 | 371 | 950 |\n| 1024 | 300 | 961 |\n| 1518 | 940 | 1372 |\n";
+const LINK: &str = "layer = \"L2\"\nlink = \"1 Gbit/s\"\n";
+
+#[test]
+fn frame_sizes_as_rows_are_checked_with_keys_and_without() {
+    let falls = |rule| (rule, "table 1, row 1024, CG-200 (Mbit/s)".to_owned());
+    assert_eq!(found(SHEET), [falls(Rule::NotMonotonic)]);
+    let bare = checked("t.md", SHEET);
+    assert!(
+        remarks(&bare)[0].contains("columns = \"devices\"")
+            && remarks(&bare)[0].contains("`link ="),
+        "{:?}",
+        remarks(&bare)
+    );
+    let all = [
+        (
+            Rule::ExceedsLink,
+            "table 1, row 64, CG-1000 (Mbit/s)".to_owned(),
+        ),
+        falls(Rule::NotMonotonic),
+        // The rate at 1518 B is 77.4 kpps, and at 1024 B 36.6 kpps.
+        (
+            Rule::FrameRateRises,
+            "table 1, row 1518, CG-200 (Mbit/s)".to_owned(),
+        ),
+        (
+            Rule::ExceedsLink,
+            "table 1, row 1518, CG-1000 (Mbit/s)".to_owned(),
+        ),
+    ];
+    for columns in ["", "columns = \"devices\"\n"] {
+        let mut found = found(&format!("<!-- lint\n{LINK}{columns}-->\n{SHEET}"));
+        // The order of two findings of one row does not matter here.
+        found.sort_by_key(|(rule, _)| *rule);
+        let mut all = all.clone();
+        all.sort_by_key(|(rule, _)| *rule);
+        assert_eq!(found, all, "{columns}");
+    }
+    // The unit may be a key, or stand above the table.
+    let without = SHEET.replace(" (Mbit/s)", "");
+    let keys = format!("<!-- lint\nunit = \"Mbit/s\"\n{LINK}-->\n{without}");
+    assert_eq!(found(&keys).len(), 4);
+    let above = format!("Throughput, Mbit/s\n\n{without}");
+    assert_eq!(found(&above).len(), 1);
+    // As TOML.
+    let toml = "[[table]]\nunit = \"Mbit/s\"\nlayer = \"L2\"\nlink = \"1 Gbit/s\"\ndevices = [\"A\", \"B\"]\n\
+                [table.figures]\n64 = [49.2, 812]\n1518 = [940, 1372]\n";
+    assert_eq!(checked("t.toml", toml).findings.len(), 2);
+}
+
+#[test]
+fn rates_and_frame_rates_of_one_device_are_compared_in_any_usual_heading() {
+    let rows = "| 64 | 320 | 625000 |\n| 512 | 940 | 229492 |\n| 1518 | 1240 | 82345 |\n";
+    let rules = |keys: &str, headings: &str| -> Vec<Rule> {
+        let text = format!("{keys}| Frame size | {headings} |\n| --- | --- | --- |\n{rows}");
+        found(&text).into_iter().map(|(rule, _)| rule).collect()
+    };
+    let keys = |columns: &str| format!("<!-- lint\n{LINK}{columns}-->\n");
+    let both = [Rule::LayersDisagree, Rule::ExceedsLink, Rule::ExceedsLink];
+    for headings in [
+        "Throughput (Mbps) | Packets/s",
+        "Throughput L2 (Mbps) | Packets/s",
+        "Throughput (Mbit/s, L2) | Frame rate [pps]",
+        "L2 rate, Mbit/s | Packets per second",
+        "Mbps | fps",
+        "CG-1000 Mbps | CG-1000 (pps)",
+    ] {
+        for columns in ["", "columns = \"devices\"\n", "columns = \"rates\"\n"] {
+            assert_eq!(
+                rules(&keys(columns), headings),
+                both,
+                "{headings} {columns}"
+            );
+        }
+    }
+    // 1240 Mbit/s are more than 82345 frames/s at any layer.
+    let bare = rules("", "Throughput (Mbps) | Packets/s");
+    assert_eq!(bare, [Rule::LayersDisagree]);
+    // Rates of two devices are not compared.
+    assert_eq!(rules("", "A (Mbps) | B (pps)"), []);
+}
+
+#[test]
+fn frame_sizes_in_another_column_belong_to_the_device_before_them() {
+    let text = "| Model | Frame size | Throughput (Mbps) | Packets/s |\n| --- | --- | --- | --- |\n\
+                | CG-1 | 64 | 320 | 625000 |\n| | 512 | 940 | 229492 |\n| | 1518 | 1240 | 82345 |\n\
+                | CG-2 | 64 | 49 | 95703 |\n| | 512 | 300 | 73242 |\n| | 1518 | 290 | 23880 |\n";
+    let mut subjects: Vec<String> = found(text)
+        .into_iter()
+        .map(|(_, subject)| subject)
+        .collect();
+    subjects.sort();
+    assert_eq!(
+        subjects,
+        [
+            "table 1, row CG-1, 1518, Throughput (Mbps)",
+            "table 1, row CG-2, 1518, Packets/s",
+        ]
+    );
+    // Rows of one size are two settings, which no text names: their order is unknown.
+    let twice = "| Frame size | Tunnels | Mbit/s |\n| --- | --- | --- |\n| 64 | 1 | 100 |\n| 64 | 8 | 300 |\n\
+                 | 512 | 1 | 200 |\n| 512 | 8 | 250 |\n";
+    assert_eq!(found(twice), []);
+}
+
+#[test]
+fn a_table_that_no_rule_can_check_is_remarked() {
+    let none = "no rule compares the figures of table 1";
+    let has = |file: &str, text: &str| {
+        let checked = checked(file, text);
+        remarks(&checked).iter().any(|it| it.starts_with(none))
+    };
+    let named = format!("<!-- lint\n{LINK}columns = \"columns\"\n-->\n{SHEET}");
+    assert!(has("t.md", &named));
+    assert!(!has("t.md", SHEET));
+    let cores = "cores,rate [Gbit/s]\n1,9.4\n2,18.1\n";
+    assert!(has("t.csv", cores));
+    let claimed = "# columns = \"columns\"\n# [[claim]]\n# says = \"A\"\n# tests = [\"{table 1 | 2 | *} > 10\"]\n";
+    assert!(!has("t.csv", &format!("{claimed}{cores}")));
+    assert!(!has("t.csv", "of,min [ms],max [ms]\nA,1,2\n"));
+    // A text without tables says so as well.
+    assert_eq!(
+        remarks(&checked("t.md", "just text\n")),
+        ["no table of figures is in the file, so nothing is checked"]
+    );
+}
+
+#[test]
+fn a_mix_that_the_file_does_not_describe_is_no_size() {
+    let text = "# unit = \"Mbit/s\"\n# columns = \"frame\"\ndevice,64,1518,IMIX\nA,49.2,984,257\n";
+    assert_eq!(checked("t.csv", text).findings, []);
+}
+
+#[test]
+fn an_unknown_key_is_answered_with_the_nearest_one() {
+    let text = "# unit = \"Mbit/s\"\n# colums = \"frame\"\ndevice,64\nA,49.2\n";
+    let mistakes = unreadable("t.csv", text).to_string();
+    assert!(mistakes.contains("did you mean `columns`?"), "{mistakes}");
+}

@@ -78,6 +78,7 @@ fn table(source: &Source, id: &str, keys: &Map<String, Value>, path: &str) -> Op
         place: source.path(path.to_owned()),
         size: None,
         mix: None,
+        system: String::new(),
         cells,
         mean_frame_rate: None,
     });
