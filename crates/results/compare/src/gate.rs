@@ -19,6 +19,7 @@ use crate::{CellChange, Run, RunPair};
 use plan::{Axis, Cell};
 use serde::Serialize;
 use std::collections::BTreeMap;
+use std::fmt;
 
 /// A rule of `--gate`.
 #[derive(Debug, Clone, PartialEq)]
@@ -64,6 +65,9 @@ pub struct GateResult {
     pub outcome: Outcome,
     /// Every change that the gate applies to, and selected cells without a change.
     pub cells: Vec<GateCell>,
+    /// If it applies to none: the filter that excludes all cells, and what the base has instead.
+    #[serde(skip)]
+    pub advice: Option<String>,
 }
 
 /// The outcome of a gate for a cell.
@@ -96,10 +100,12 @@ impl Outcome {
 impl GateResult {
     /// The outcome as a sentence.
     #[must_use]
-    pub const fn in_words(&self) -> &'static str {
+    pub fn in_words(&self) -> &str {
         match self.outcome {
             Outcome::Passed => "every change is surely within the bound",
-            Outcome::Undecided if self.cells.is_empty() => words::NO_CELL,
+            Outcome::Undecided if self.cells.is_empty() => {
+                self.advice.as_deref().unwrap_or(words::NO_CELL)
+            }
             Outcome::Undecided => {
                 "not every change is surely within the bound, and none surely beyond it"
             }
@@ -171,11 +177,69 @@ impl Gate {
         }
         // A gate without any cell is undecided: a mistyped filter must not pass.
         let worst = cells.iter().map(|cell| cell.outcome).max();
+        let advice = if cells.is_empty() {
+            self.advice(&base.header.plan.cells, pairs)
+        } else {
+            None
+        };
         GateResult {
             gate: self.text.clone(),
             outcome: worst.unwrap_or(Outcome::Undecided),
             cells,
+            advice,
         }
+    }
+
+    /// What the base has instead, if one filter alone excludes all of its cells; with a gate that
+    /// applies, if a value in its place has the quantity.
+    fn advice(&self, planned: &[Cell], pairs: &[RunPair]) -> Option<String> {
+        let cells = || planned.iter().filter(|cell| !cell.calibration);
+        let at = self
+            .filters
+            .iter()
+            .position(|filter| !cells().any(|cell| filter.admits(cell)))?;
+        let filter = &self.filters[at];
+        let mut known: Vec<String> = Vec::new();
+        let mut fitting: Option<String> = None;
+        for cell in cells() {
+            let Some(own) = filter.of(cell) else { continue };
+            let has_quantity = || {
+                let changes = pairs.iter().flat_map(|pair| &pair.changes);
+                changes
+                    .filter(|change| change.cell == cell.id)
+                    .any(|change| change.quantity.word() == self.quantity)
+            };
+            // The other filters must still admit the cell.
+            let others = self.filters.iter().enumerate();
+            let is_admitted = others
+                .filter(|(other, _)| *other != at)
+                .all(|(_, other)| other.admits(cell));
+            if fitting.is_none() && is_admitted && has_quantity() {
+                fitting = Some(own.clone());
+            }
+            if !known.contains(&own) {
+                known.push(own);
+            }
+        }
+        let attempt = fitting.map(|own| self.with_filter(at, &own));
+        Some(words::no_such_cell(filter, &known, attempt.as_deref()))
+    }
+
+    /// The gate with another filter at a place.
+    fn with_filter(&self, at: usize, filter: &str) -> String {
+        let filters = self.filters.iter().enumerate();
+        let mut parts: Vec<String> = filters
+            .map(|(place, own)| {
+                if place == at {
+                    filter.to_owned()
+                } else {
+                    own.to_string()
+                }
+            })
+            .collect();
+        parts.push(self.quantity.clone());
+        let verb = if self.drops { "drops" } else { "rises" };
+        format!("{} {verb} > {} %", parts.join(" "), self.percent)
     }
 
     /// Selected cells that have only other quantities, in the order of the changes.
@@ -248,7 +312,34 @@ impl Gate {
     }
 }
 
+impl fmt::Display for Filter {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Kind(name) => f.write_str(name),
+            Self::Device(name) => write!(f, "dut={}", parse::quoted(name)),
+            Self::Value(axis, value) => write!(f, "{}={}", axis.key(), parse::quoted(value)),
+        }
+    }
+}
+
 impl Filter {
+    /// The filter of this kind that admits a cell; `None` if the cell is not on its axis.
+    fn of(&self, cell: &Cell) -> Option<String> {
+        let own = match self {
+            Self::Kind(_) => Self::Kind(cell.measurement.name().to_owned()),
+            Self::Device(_) => Self::Device(cell.dut.name.clone()),
+            Self::Value(axis, _) => {
+                let named = cell.coordinates.iter().find(|at| at.axis == *axis);
+                let in_id = named.map(ToString::to_string);
+                let in_id = in_id.as_deref().and_then(|text| text.split_once('='));
+                let plain = || cell.value(*axis).map(|value| value.plain());
+                let value = in_id.map(|(_, value)| value.to_owned()).or_else(plain)?;
+                Self::Value(*axis, value)
+            }
+        };
+        Some(own.to_string())
+    }
+
     fn admits(&self, cell: &Cell) -> bool {
         match self {
             Self::Kind(name) => cell.measurement.name() == name,

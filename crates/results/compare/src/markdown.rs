@@ -87,7 +87,7 @@ pub fn markdown(comparison: &Comparison) -> String {
     if !doubts.is_empty() {
         let _ = writeln!(text, "**Doubts ({})**\n", doubts.len());
         for doubt in doubts {
-            let _ = writeln!(text, "- {}", in_markdown(&doubt));
+            let _ = writeln!(text, "- {}", prose(&doubt));
         }
         text.push('\n');
     }
@@ -152,7 +152,44 @@ fn table(text: &mut String, title: Option<&str>, head: &[&str], rows: Vec<Vec<St
     text.push_str(&line(&mut head.iter().map(|cell| (*cell).to_owned())));
     text.push_str(&line(&mut head.iter().map(|_| "---".to_owned())));
     for row in rows.iter().take(ROWS_MAX) {
-        text.push_str(&line(&mut row.iter().map(|cell| in_markdown(cell))));
+        text.push_str(&line(&mut row.iter().map(|cell| prose(cell))));
     }
     text.push('\n');
+}
+
+/// A sentence as Markdown, with commands and names in back-ticks as code.
+fn prose(text: &str) -> String {
+    let parts: Vec<&str> = text.split('`').collect();
+    // A bar in code ends a cell of a table, and an empty or unclosed code is none. Names come from
+    // other people's journals, so these are escaped like all other text.
+    let is_code =
+        |part: &str| !part.is_empty() && !part.contains(|c: char| c == '|' || c.is_control());
+    let codes = parts.iter().skip(1).step_by(2);
+    if parts.len() % 2 == 0 || !codes.into_iter().all(|part| is_code(part)) {
+        return in_markdown(text);
+    }
+    let indexed = parts.iter().enumerate();
+    let shown = indexed.map(|(at, part)| match at % 2 {
+        0 => in_markdown(part),
+        _ => format!("`{part}`"),
+    });
+    shown.collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn commands_are_code_and_nothing_else_is_markup() {
+        for (text, shown) in [
+            ("do it (`run --repeats 12`)", "do it (`run --repeats 12`)"),
+            ("in `a_b/<c>`, 5 * 6 < 40", "in `a_b/<c>`, 5 \\* 6 &lt; 40"),
+            ("`a|b` and `c`", "\\`a\\|b\\` and \\`c\\`"),
+            ("one ` alone", "one \\` alone"),
+            ("empty `` code", "empty \\`\\` code"),
+        ] {
+            assert_eq!(prose(text), shown);
+        }
+    }
 }

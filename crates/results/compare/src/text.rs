@@ -121,15 +121,29 @@ fn differences(text: &mut String, title: &str, found: &[Difference], detail: Det
             _ => shown.push((one, 0)),
         }
     }
-    // A device's identity and facts come last: between two devices they differ by design.
-    shown.sort_by_key(|(one, _)| one.what.starts_with("dut.") || one.what.contains(": "));
+    // A device's settings and facts come last: between two devices they differ by design. Facts
+    // mostly follow from the settings.
+    shown.sort_by_key(|(one, _)| (one.what.contains(": "), one.what.starts_with("dut.")));
     let all = shown.len();
     let most = match detail {
         Detail::Short => DIFFERENCES_MAX,
         Detail::Full => usize::MAX,
     };
-    let rows = shown.into_iter().take(most).map(|(one, more)| {
-        let mut row = difference(one, detail).to_vec();
+    let mut rows: Vec<(Vec<&Difference>, usize)> = Vec::new();
+    for (one, more) in shown {
+        // The gateways report what the campaign sets: the short form has one line for one change.
+        let same = rows.iter_mut().find(|(known, known_more)| {
+            detail == Detail::Short && (*known_more, more) == (0, 0) && is_same(known[0], one)
+        });
+        match same {
+            Some((known, _)) => known.push(one),
+            None => rows.push((vec![one], more)),
+        }
+    }
+    let left: usize = rows.iter().skip(most).map(|(known, _)| known.len()).sum();
+    let rows = rows.into_iter().take(most).map(|(known, more)| {
+        let mut row = difference(known[0], detail).to_vec();
+        row[0] = names(&known);
         if more > 0 {
             row[1].push_str(&format!(" (and {more} more)"));
         }
@@ -137,10 +151,31 @@ fn differences(text: &mut String, title: &str, found: &[Difference], detail: Det
     });
     let rows: Vec<Vec<String>> = rows.collect();
     section_of(text, &format!("{title} ({all})"), &[], &rows, usize::MAX);
-    if all > most {
-        let left = counted((all - most) as u64, "more difference");
+    if left > 0 {
+        let left = counted(left as u64, "more difference");
         let _ = writeln!(text, "  {left}: `--full`");
     }
+}
+
+/// Whether two differences are of one change: with the same last key, values and number of cells.
+fn is_same(a: &Difference, b: &Difference) -> bool {
+    let last = |one: &'_ Difference| {
+        let end = one.what.rfind(['.', '/', ' ']).map_or(0, |at| at + 1);
+        one.what[end..].to_owned()
+    };
+    last(a) == last(b) && (&a.base, &a.other, a.cells) == (&b.base, &b.other, b.cells)
+}
+
+/// The keys of one change, each device once: `dut.adapter.suite, cipherbench: gw1/suite, gw2/suite`.
+fn names(known: &[&Difference]) -> String {
+    let device = |one: &'_ Difference| one.what.find(": ").map(|at| one.what[..at + 2].to_owned());
+    let mut names: Vec<&str> = vec![&known[0].what];
+    for pair in known.windows(2) {
+        let name = &pair[1].what;
+        let shared = device(pair[1]).filter(|own| Some(own) == device(pair[0]).as_ref());
+        names.push(&name[shared.map_or(0, |own| own.len())..]);
+    }
+    names.join(", ")
 }
 
 /// Returns a run's letter, by its position in the order given.

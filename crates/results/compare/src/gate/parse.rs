@@ -128,6 +128,15 @@ fn tokens(text: &str) -> Result<Vec<Token>, usize> {
     Ok(tokens)
 }
 
+/// A value as a filter has it: in quotation marks if it has blanks or signs.
+pub(super) fn quoted(value: &str) -> String {
+    if value.contains(|c: char| c.is_whitespace() || matches!(c, '>' | '%')) {
+        format!("\"{value}\"")
+    } else {
+        value.to_owned()
+    }
+}
+
 impl Parser<'_> {
     fn error(&self, at: Range<usize>, problem: String, help: String) -> GateError {
         GateError {

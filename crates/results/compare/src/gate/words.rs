@@ -1,6 +1,6 @@
 //! The outcome of a gate for a cell, as a sentence with advice.
 
-use super::Outcome;
+use super::{Filter, Outcome};
 use crate::CellChange;
 use crate::changes::percent;
 use stats::{Needed, REPEATS_MAX};
@@ -8,6 +8,31 @@ use stats::{Needed, REPEATS_MAX};
 /// For a gate with filters that exclude every cell.
 pub(super) const NO_CELL: &str = "both runs have its quantity in no cell that it applies to: compare its filters with the names of the cells, \
      and look at the cells without a figure";
+
+/// Values of a filter that a sentence lists.
+const LISTED_MAX: usize = 8;
+
+/// For a gate with a filter that excludes every cell of the base, which has the known ones, and
+/// with a gate that applies.
+pub(super) fn no_such_cell(filter: &Filter, known: &[String], attempt: Option<&str>) -> String {
+    let others = match known {
+        [] => "and no cell has that key".to_owned(),
+        known if known.len() > LISTED_MAX => {
+            let (first, rest) = known.split_at(LISTED_MAX);
+            format!("it has {} and {} more", first.join(", "), rest.len())
+        }
+        known => format!("it has {}", known.join(", ")),
+    };
+    let attempt = match attempt {
+        Some(gate) => format!("try `{gate}`"),
+        None => "compare the gate's filters with the names of the cells".to_owned(),
+    };
+    let cell = match filter {
+        Filter::Kind(name) => format!("{name} cell"),
+        filter => format!("cell with {filter}"),
+    };
+    format!("the base has no {cell}; {others}: {attempt}")
+}
 
 /// For a change and the ratio at the gate's bound.
 pub(super) fn of_change(change: &CellChange, outcome: Outcome, bound: f64) -> String {

@@ -350,3 +350,36 @@ fn every_kind_of_trial_is_known() {
     }
     assert!(found > 100, "{found}");
 }
+
+/// A gate of the documents, given to runs of another campaign.
+#[test]
+fn a_gate_that_applies_to_no_cell_says_what_the_runs_have() {
+    let cells = [("tcp", BASE), ("tcp/streams=2", BASE)];
+    let (base, other) = (run(1, &cells), run(2, &cells));
+    let said = |gate: &str| {
+        let comparison = judged(&base, &other, gate);
+        assert_eq!(comparison.outcome(), Outcome::Undecided, "{gate}");
+        comparison.gates[0].in_words().to_owned()
+    };
+    assert_eq!(
+        said("mrr throughput drops > 20 %"),
+        "the base has no mrr cell; it has tcp: try `tcp throughput drops > 20 %`"
+    );
+    assert_eq!(
+        said("tcp dut=y throughput drops > 2.5 %"),
+        "the base has no cell with dut=y; it has dut=x: try `tcp dut=x throughput drops > 2.5 %`"
+    );
+    // No other kind has the quantity, or two filters exclude each other.
+    assert_eq!(
+        said("ping p99 rises > 5 %"),
+        "the base has no ping cell; it has tcp: compare the gate's filters with the names of the cells"
+    );
+    let both = "mrr dut=y throughput drops > 20 %";
+    assert!(said(both).ends_with("compare the gate's filters with the names of the cells"));
+    // What is suggested is a gate, also with blanks in a name.
+    let named: compare::Gate = "dut=\"a b\" throughput drops > 5 %".parse().unwrap();
+    let again = judged(&base, &other, &named.text).gates[0]
+        .in_words()
+        .to_owned();
+    assert!(again.contains("dut=\"a b\""), "{again}");
+}

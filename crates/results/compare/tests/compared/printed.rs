@@ -66,7 +66,7 @@ fn the_text_has_the_answer_first_then_the_doubts_and_then_the_settings() {
     for gate in [
         "violated: tcp throughput drops > 5 % (3 cells): a change is surely beyond the bound",
         "passed: streams=1 throughput drops > 5 % (1 cell): every change is surely within the bound",
-        "undecided: ping p50 rises > 5 % (0 cells): both runs have its quantity in no cell that it applies to: compare its",
+        "undecided: ping p50 rises > 5 % (0 cells): the base has no ping cell; it has tcp: compare the gate's filters with",
     ] {
         assert!(text.contains(gate), "{gate}:\n{text}");
     }
