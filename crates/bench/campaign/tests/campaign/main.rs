@@ -6,4 +6,5 @@ mod estimates;
 mod frames;
 mod golden;
 mod plans;
+mod remedies;
 mod reports;

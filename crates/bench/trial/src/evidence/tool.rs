@@ -84,7 +84,7 @@ pub(super) fn processes_in_step(observed: &ToolObserved<'_>) -> Option<Check> {
             "some of them waited for a core, so they did not load the path together",
             then_repeat_or(
                 "stop what else uses this machine",
-                "use fewer `processes` than the stations have cores, in a new run",
+                "measure with fewer `cores`, one process on each, than the stations have, in a new run",
             ),
         )
     });

@@ -184,7 +184,8 @@ pub(super) fn no_calibration(journal: &Journal) -> Option<Warning> {
         WarningKind::NoCalibration,
         alone,
         text,
-        "Leave `calibrate` on in the campaign, or add `straight` to its devices.",
+        "Leave out `calibrate: off`, or add `straight` to the devices; to compare two runs of one tester neither is \
+         needed.",
     )
 }
 
@@ -255,7 +256,7 @@ pub(super) fn lossy_evidence(cells: &[CellResult]) -> Option<Warning> {
                  very load that the search found: not every trial meets the goal there."
             )
         },
-        "Read the figure as a load that most trials carry; a goal with a lower `exceed_ratio`, or with \
+        "Read the figure as a load that most trials carry; a goal with a lower `exceed`, or with \
          longer trials, finds one that all carry.",
     )
 }
