@@ -1,6 +1,7 @@
 //! Errors of journals. Each message names the failure, its place and the remedy.
 
 use crate::record::FORMAT_VERSION_OLDEST;
+use std::fs;
 use std::io::{self, ErrorKind};
 use std::path::{Path, PathBuf};
 
@@ -19,8 +20,7 @@ pub enum JournalError {
         source: io::Error,
     },
     /// The folder exists, but has no recorded run.
-    #[error("no journal in {}\nhelp: give the folder of a run, such as \
-             runs/20261120T113000Z-quick", path.display())]
+    #[error("no journal in {}\nhelp: {}", path.display(), run_within(path))]
     NotARun {
         /// The folder.
         path: PathBuf,
@@ -93,6 +93,27 @@ fn has_run(path: &Path) -> bool {
     // By its name alone: errors are also about journals that do not exist.
     path.extension()
         .is_some_and(|extension| extension == "jsonl")
+}
+
+/// The hint for a folder that is no run: mostly the one above, as `--out` names it.
+fn run_within(path: &Path) -> String {
+    let entries = fs::read_dir(path).into_iter().flatten().flatten();
+    let folders = entries.map(|entry| entry.path());
+    let mut runs: Vec<PathBuf> = folders
+        // As `FILE_NAME` of a module that imports this one.
+        .filter(|folder| folder.join("journal.jsonl").is_file())
+        .collect();
+    // Names of runs begin with their time.
+    runs.sort();
+    match runs.as_slice() {
+        [] => "give the folder of a run, such as runs/20261120T113000Z-quick".to_owned(),
+        [run] => format!("give the folder of the run in it: {}", run.display()),
+        [.., last] => format!(
+            "give the folder of one of the {} runs in it; the last one is {}",
+            runs.len(),
+            last.display()
+        ),
+    }
 }
 
 /// The command that continues the run of a journal, given the journal or its folder.

@@ -49,6 +49,28 @@ fn a_folder_without_a_journal_is_distinguished_from_a_missing_folder() {
     let dir = tempfile::tempdir().unwrap();
     assert!(error(dir.path()).starts_with(&format!("no journal in {}", dir.path().display())));
 
+    // `--out` names the folder above that of the run.
+    let within = |name: &str| {
+        let run = dir.path().join(name);
+        fs::create_dir(&run).unwrap();
+        fs::write(run.join(FILE_NAME), format!("{}\n", header_line())).unwrap();
+        run
+    };
+    let first = within("20261201T074216Z-gate");
+    let message = error(dir.path());
+    let help = format!(
+        "help: give the folder of the run in it: {}",
+        first.display()
+    );
+    assert!(message.ends_with(&help), "{message}");
+    let last = within("20261202T074216Z-gate");
+    let message = error(dir.path());
+    let help = format!(
+        "one of the 2 runs in it; the last one is {}",
+        last.display()
+    );
+    assert!(message.ends_with(&help), "{message}");
+
     let missing = dir.path().join("missing");
     let message = error(&missing);
     assert!(
