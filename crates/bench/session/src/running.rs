@@ -181,6 +181,10 @@ impl Session {
         let journal = journal::read(dir)?;
         match conclusion {
             Conclusion::Finished { .. } => Ok(journal),
+            Conclusion::Busy { trials } => {
+                Report::of(&journal).write_all(dir)?;
+                Err(too_busy(dir, &journal, trials))
+            }
             Conclusion::Interrupted => {
                 Report::of(&journal).write_all(dir)?;
                 Err(interrupted(dir, &journal))
@@ -276,6 +280,17 @@ fn interrupted(dir: &Path, journal: &Journal) -> SessionError {
          measured so far: cipherbench report {}",
         going_on(dir, journal),
         dir.display()
+    );
+    SessionError::Interrupted(text)
+}
+
+fn too_busy(dir: &Path, journal: &Journal, trials: usize) -> SessionError {
+    let planned = journal.header.plan.trial_count();
+    let dir = dir.display();
+    let text = format!(
+        "ended after {trials} of {planned} trials: other programs or the hypervisor took cores from all of them; the \
+         lab is removed\nhelp: stop what else runs there, then repeat them: cipherbench resume --invalid {dir}; to go \
+         on with the others as the machine is: cipherbench resume {dir}"
     );
     SessionError::Interrupted(text)
 }

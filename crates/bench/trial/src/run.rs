@@ -8,11 +8,14 @@
 use crate::checkpoint::Checkpoint;
 use crate::command;
 use crate::event::{Progress, RunEvent, TrialEvent};
+use crate::evidence;
 use crate::links::links;
 use crate::measurer::{Measurer, Trial, unix_ns};
 use crate::tune::{self, Gain};
 use journal::Journal;
-use journal::record::{Datagrams, End, Outcome, Record, ToolParameters, Transfer, TrialRecord};
+use journal::record::{
+    Datagrams, End, Outcome, Record, ToolParameters, Transfer, TrialRecord, in_brief,
+};
 use plan::{Cell, Measurement, Plan, TrialRef, estimate};
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
@@ -20,6 +23,10 @@ use testbed::{Interrupt, LabError};
 
 /// Maximum measured time of a tuning attempt.
 const TUNE_DURATION_NS: u64 = 800_000_000;
+/// A run ends early once other work on the machine has spoilt so many trials in a row, and no trial
+/// of the run is valid. A load that comes and goes, as of a job every few minutes, leaves one of
+/// ten trials alone.
+const BUSY_TRIALS: usize = 10;
 /// Maximum warm-up of a tuning attempt: with the above, a whole second.
 const TUNE_WARMUP_NS: u64 = 200_000_000;
 
@@ -84,6 +91,12 @@ pub enum Conclusion {
         invalid: usize,
         /// Trials that could not be measured.
         failed: usize,
+    },
+    /// Other work on the machine spoilt the first trials, all of them, and the run ended early; the
+    /// trials are recorded, and a later start can resume it.
+    Busy {
+        /// Trials that were made, in a row.
+        trials: usize,
     },
     /// It was interrupted; finished trials are recorded, and a later start can resume it.
     Interrupted,
@@ -192,6 +205,9 @@ impl<E> Runner<'_, E> {
     fn run(&mut self, done: &Done) -> Result<Conclusion, Stop<E>> {
         let plan = self.plan;
         let (mut measured, mut invalid, mut failed) = (0, 0, 0);
+        // A start that goes on with other trials has been told, and goes on nevertheless.
+        let is_first = done.trials.is_empty();
+        let mut spoilt = 0;
         for (index, trial) in plan.trials().enumerate() {
             self.trial = index + 1;
             // Before the interrupt is looked at: a run with nothing left to do is finished.
@@ -209,10 +225,20 @@ impl<E> Runner<'_, E> {
             // Tuning comes right before the first trial of a cell and not before the run: an
             // interrupted run has tuned no more cells than it measures.
             let parameters = self.parameters(trial.cell)?;
-            match self.make(trial, parameters)? {
+            let outcome = self.make(trial, parameters)?;
+            spoilt = if is_of_machine(&outcome) {
+                spoilt + 1
+            } else {
+                0
+            };
+            match outcome {
                 Outcome::Measured(_) => measured += 1,
                 Outcome::Invalid { .. } => invalid += 1,
                 Outcome::Failed { .. } => failed += 1,
+            }
+            let has_more = self.trial < plan.trial_count();
+            if is_first && measured == 0 && spoilt >= BUSY_TRIALS && has_more {
+                return Ok(Conclusion::Busy { trials: spoilt });
             }
         }
         self.record(&Record::End(End {
@@ -351,6 +377,17 @@ impl<E> Runner<'_, E> {
             left: self.forecast.left(),
             event,
         });
+    }
+}
+
+/// Whether a trial is invalid because other work took the machine from it.
+fn is_of_machine(outcome: &Outcome) -> bool {
+    match outcome {
+        Outcome::Invalid { reasons, .. } => {
+            let mut checks = reasons.iter().map(|reason| in_brief(reason));
+            checks.any(|check| check == evidence::machine::WAS_OURS)
+        }
+        Outcome::Measured(_) | Outcome::Failed { .. } => false,
     }
 }
 

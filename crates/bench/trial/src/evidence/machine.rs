@@ -5,6 +5,9 @@ use super::failure::then_repeat;
 use journal::record::{Check, Cpu, Explanation};
 use units::human::duration_ns;
 
+/// The name of the check.
+pub(crate) const WAS_OURS: &str = "machine-was-ours";
+
 /// Reports other load on the machine. It is a fact if the path could have had other cores. If cores
 /// were idle for less time than others took, the path had to wait.
 ///
@@ -45,5 +48,5 @@ pub(crate) fn machine_was_ours(cpu: &Cpu) -> Option<Check> {
     if failure.is_none() && is_much {
         detail += "; the figure suffers";
     }
-    check("machine-was-ours", failure, detail)
+    check(WAS_OURS, failure, detail)
 }

@@ -1,6 +1,7 @@
 //! Trials and runs on benches that are scripted: no lab, no privilege.
 
 mod bench;
+mod busy;
 mod counters;
 mod frames;
 mod hosts;
