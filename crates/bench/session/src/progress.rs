@@ -2,8 +2,10 @@
 //! for each completed trial, and for the beginning of long steps.
 
 mod frames;
+mod step;
 
 use crate::reporter::Reporter;
+use console::Term;
 use frames::frames_figure;
 use guard::visible;
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressState, ProgressStyle};
@@ -18,7 +20,7 @@ use std::fmt::Write;
 use std::io::{IsTerminal, stderr};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
-use trial::{Checkpoint, FrameStep, PlannedDisturbance, Progress, RunEvent, TrialEvent};
+use trial::{Checkpoint, Progress, RunEvent, TrialEvent};
 use units::human;
 
 /// Interval for redrawing the time left: long enough not to affect measurements.
@@ -26,6 +28,9 @@ const TICK: Duration = Duration::from_secs(1);
 
 /// Without a terminal: after this time without a line the next step is also printed.
 const SILENCE: Duration = Duration::from_secs(10);
+
+/// Columns of the bar itself, as its template has it.
+const BAR_CHARS: usize = 20;
 
 /// Shows the progress of a run.
 pub(crate) struct Watch {
@@ -132,7 +137,7 @@ impl Lines {
                 attempt,
                 attempts_max,
             } => attempted(cell, parameters, (attempt, attempts_max)),
-            RunEvent::InTrial(_, TrialEvent::FrameTrial(step)) => in_progress(step),
+            RunEvent::InTrial(_, TrialEvent::FrameTrial(step)) => step::whole(step),
             RunEvent::InTrial(trial, TrialEvent::Checkpoint(Checkpoint::Soak(soak))) => format!(
                 "{}: {} more, {} frames lost in it",
                 trial.cell.id,
@@ -214,7 +219,9 @@ impl Bar {
                 self.bar.println(visible(&ended(record)));
             }
             RunEvent::InTrial(_, TrialEvent::FrameTrial(step)) => {
-                self.say(&in_progress(step));
+                let width = usize::from(Term::stderr().size().1);
+                let room = width.saturating_sub(bar_width(&progress));
+                self.say(&step::fitted(&step.cell.id, &step::parts(step), room));
             }
             RunEvent::InTrial(trial, TrialEvent::Checkpoint(Checkpoint::Fatigue(of))) => {
                 let figure = fatigue(&of.segment);
@@ -227,46 +234,11 @@ impl Bar {
     }
 }
 
-/// Describes a frame trial that begins: its load, the loss of the previous one, and the bounds so
-/// far.
-fn in_progress(step: &FrameStep<'_>) -> String {
-    let load = match step.load {
-        Some(load) => human::frame_rate(load as f64),
-        None => "full speed".to_owned(),
-    };
-    let planned = step.planned.map_or_else(String::new, disturbance);
-    let last = match step.last {
-        Some(last) if last.sent > 0 => {
-            let percent = 100.0 * last.lost() as f64 / last.sent as f64;
-            format!(", {} % lost before", human::number(percent))
-        }
-        _ => String::new(),
-    };
-    let bound =
-        |bound: Option<u64>| bound.map_or("?".to_owned(), |load| human::number(load as f64));
-    let bounds = step.bounds.iter().map(|goal| {
-        let (lower, upper) = (bound(goal.lower), bound(goal.upper));
-        format!(", {} {lower} to {upper}", goal.goal)
-    });
-    let bounds: String = bounds.collect();
-    format!(
-        "{}: {}. {load}{planned}{last}{bounds}",
-        step.cell.id, step.number
-    )
-}
-
-/// Describes the events of a frame trial.
-fn disturbance(planned: &PlannedDisturbance) -> String {
-    match (&planned.hostile, planned.actions.len()) {
-        (Some(hostile), _) => format!(
-            " and {} % as many hostile packets ({})",
-            hostile.percent,
-            hostile.attack.name()
-        ),
-        (None, 0) => " alone".to_owned(),
-        (None, 1) => ", 1 event".to_owned(),
-        (None, actions) => format!(", {actions} events"),
-    }
+/// Columns of the line before its message: the bar, the numbers and the time left.
+fn bar_width(progress: &Progress<'_>) -> usize {
+    let numbers = format!("{}/{}", progress.trials, progress.trials);
+    let left = format!("  about {} left  ", clock(progress.left));
+    BAR_CHARS + 1 + numbers.len() + left.len()
 }
 
 impl Drop for Bar {

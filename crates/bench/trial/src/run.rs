@@ -18,7 +18,7 @@ use journal::record::{
 };
 use plan::{Cell, Measurement, Plan, TrialRef, estimate};
 use std::collections::{BTreeMap, BTreeSet};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 use testbed::{Interrupt, LabError};
 
 /// Maximum measured time of a tuning attempt.
@@ -335,7 +335,12 @@ impl<E> Runner<'_, E> {
     /// Makes a trial, and records its checkpoints.
     fn measure(&mut self, trial: &Trial<'_>) -> Result<TrialRecord, Stop<E>> {
         let (number, trials) = (self.trial, self.plan.trial_count());
-        let left = self.forecast.left();
+        let forecast = (
+            self.forecast.left(),
+            self.forecast
+                .left_without(trial_ns(trial.cell, self.plan.repeats)),
+        );
+        let began = Instant::now();
         let (progress, sink) = (&mut *self.progress, &mut *self.sink);
         // The event sink cannot fail, so an error of the journal waits here until the trial ends.
         let mut recorded = Ok(());
@@ -345,10 +350,13 @@ impl<E> Runner<'_, E> {
             if let (TrialEvent::Checkpoint(checkpoint), Ok(())) = (event, &recorded) {
                 recorded = sink(&checkpoint.record());
             }
+            // The time goes on in a trial too. One that takes longer than estimated leaves the time
+            // of the others.
+            let (left, of_others) = forecast;
             progress(Progress {
                 trial: number,
                 trials,
-                left,
+                left: left.saturating_sub(began.elapsed()).max(of_others),
                 event: RunEvent::InTrial(TrialRef { cell, repeat }, event),
             });
         };
@@ -495,11 +503,17 @@ impl Forecast {
     }
 
     fn left(&self) -> Duration {
+        self.left_without(0)
+    }
+
+    /// The remaining time without a trial of this estimate.
+    fn left_without(&self, estimated_ns: u64) -> Duration {
+        let left_ns = self.left_ns.saturating_sub(estimated_ns);
         // Until something has ended, the estimates are all that is known.
         let corrected = match self.estimated_ns {
-            0 => self.left_ns,
+            0 => left_ns,
             estimated => {
-                let left = u128::from(self.left_ns) * u128::from(self.took_ns);
+                let left = u128::from(left_ns) * u128::from(self.took_ns);
                 u64::try_from(left / u128::from(estimated)).unwrap_or(u64::MAX)
             }
         };

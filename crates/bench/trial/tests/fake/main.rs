@@ -6,6 +6,7 @@ mod counters;
 mod frames;
 mod hosts;
 mod measure;
+mod progress;
 mod run;
 mod sealed;
 mod spoilt;
