@@ -6,6 +6,7 @@
 mod cards;
 mod discipline;
 mod findings;
+mod kernel;
 mod load;
 mod machine;
 mod probes;
@@ -17,6 +18,7 @@ pub use cards::Card;
 pub use discipline::Discipline;
 pub(crate) use discipline::corrected_ppb;
 pub use findings::{Facts, Finding, Status, render};
+pub use kernel::KernelFeature;
 pub(crate) use machine::SYSCTLS;
 pub use probes::{Attempt, Probes, TunSuperPackets};
 pub use verdicts::judge;

@@ -1,6 +1,7 @@
 //! All mistakes of campaigns, labs, and configurations of encryptors and KMEs.
 
 use crate::error::SessionError;
+use crate::kernel::{self, Lack};
 use crate::{planning, programs};
 use campaign::{Campaign, HostFacts, Input, LabFile};
 use guard::read_text;
@@ -134,6 +135,8 @@ pub struct Checked {
     pub summary: String,
     /// The programs that a campaign needs in any of its labs, and that this host lacks.
     missing: Vec<Missing>,
+    /// The features that a campaign needs in any of its labs, and that this host's kernel lacks.
+    lacks: Vec<Lack>,
     /// The number of its cells.
     cells: usize,
     /// Commands, code and files that it uses, except Cipherbench's programs.
@@ -141,17 +144,22 @@ pub struct Checked {
 }
 
 impl Checked {
-    /// Returns a warning about the programs that the campaign `path` needs and that this host
-    /// lacks, if any.
+    /// Returns a warning about the programs and kernel features that the campaign `path` needs and
+    /// that this host lacks, if any.
     #[must_use]
     pub fn warning(&self, path: &Path) -> Option<String> {
-        programs::warning(&format!("{}: ", path.display()), &self.missing, self.cells)
+        let subject = format!("{}: ", path.display());
+        let programs = programs::warning(&subject, &self.missing, self.cells);
+        let kernel = kernel::warning(&subject, &self.lacks, self.cells);
+        (programs.is_some() || kernel.is_some())
+            .then(|| programs.unwrap_or_default() + &kernel.unwrap_or_default())
     }
 
     const fn plain(summary: String) -> Self {
         Self {
             summary,
             missing: Vec::new(),
+            lacks: Vec::new(),
             cells: 0,
             permissions: Vec::new(),
         }
@@ -227,6 +235,7 @@ fn in_labs(campaign: &Campaign, labs: &[LabFile], host: &HostFacts) -> Result<Ch
     let mut refused: Vec<(Mistakes, Vec<&str>)> = Vec::new();
     let mut plan = None;
     let mut missing: Vec<Missing> = Vec::new();
+    let mut lacks: Vec<Lack> = Vec::new();
     for lab in labs {
         match campaign.plan(lab, host) {
             Ok(made) => {
@@ -236,6 +245,10 @@ fn in_labs(campaign: &Campaign, labs: &[LabFile], host: &HostFacts) -> Result<Ch
                     if missing.iter().all(|known| known.program != it.program) {
                         missing.push(it);
                     }
+                }
+                // The kernel is the same for every lab on this host: it is tried once.
+                if lacks.is_empty() {
+                    lacks = kernel::lacking(&made);
                 }
                 plan = Some(made);
             }
@@ -255,6 +268,7 @@ fn in_labs(campaign: &Campaign, labs: &[LabFile], host: &HostFacts) -> Result<Ch
                 unseen(labs)
             ),
             missing,
+            lacks,
             cells: plan.cells.len(),
             permissions: plan.permissions(),
         }),

@@ -14,6 +14,7 @@
 mod check;
 mod doctor;
 mod error;
+mod kernel;
 mod planning;
 mod preview;
 pub mod programs;

@@ -1,5 +1,6 @@
 //! A plan before it is carried out: its cells with their commands and estimated times.
 
+use crate::kernel::{self, Lack};
 use crate::planning::host_facts;
 use crate::programs::{missing_for, warning};
 use lab::programs::Missing;
@@ -22,6 +23,9 @@ pub struct Preview<'a> {
     commands: Vec<CellCommands<'a>>,
     /// Programs that cells need and that this host lacks.
     missing: Vec<Missing>,
+    /// Features that cells need and that this host's kernel lacks.
+    #[serde(skip)]
+    lacks: Vec<Lack>,
 }
 
 #[derive(Debug, Serialize)]
@@ -49,6 +53,7 @@ impl<'a> Preview<'a> {
             plan,
             commands: commands.collect::<Result<_, CommandError>>()?,
             missing: missing_for(plan),
+            lacks: kernel::lacking(plan),
         })
     }
 
@@ -68,10 +73,14 @@ impl<'a> Preview<'a> {
         plan::to_text(self.plan, |cell| by_id[&*cell.id].clone())
     }
 
-    /// A warning about missing programs, if any.
+    /// A warning about missing programs and kernel features, if any.
     #[must_use]
     pub fn warning(&self) -> Option<String> {
-        warning("", &self.missing, self.plan.cells.len())
+        let cells = self.plan.cells.len();
+        let programs = warning("", &self.missing, cells);
+        let kernel = kernel::warning("", &self.lacks, cells);
+        (programs.is_some() || kernel.is_some())
+            .then(|| programs.unwrap_or_default() + &kernel.unwrap_or_default())
     }
 }
 

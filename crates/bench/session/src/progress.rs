@@ -210,18 +210,22 @@ impl Bar {
             RunEvent::Started(trial) => {
                 // Trials count from 1, and this one has only begun.
                 self.bar.set_position(progress.trial as u64 - 1);
+                let id = format!("{} #{}", trial.cell.id, trial.repeat);
                 let before = figures.get(&trial.cell.id);
-                let before = before.map_or_else(String::new, |figure| format!(", before {figure}"));
-                self.say(&format!("{} #{}{before}", trial.cell.id, trial.repeat));
+                let before: Vec<String> = before
+                    .iter()
+                    .map(|figure| format!("before {figure}"))
+                    .collect();
+                let line = step::fitted(&id, &before, room(&progress));
+                self.say(if line.is_empty() { &id } else { &line });
             }
             RunEvent::Ended(record) => {
                 self.bar.set_position(progress.trial as u64);
                 self.bar.println(visible(&ended(record)));
             }
             RunEvent::InTrial(_, TrialEvent::FrameTrial(step)) => {
-                let width = usize::from(Term::stderr().size().1);
-                let room = width.saturating_sub(bar_width(&progress));
-                self.say(&step::fitted(&step.cell.id, &step::parts(step), room));
+                let parts = step::parts(step);
+                self.say(&step::fitted(&step.cell.id, &parts, room(&progress)));
             }
             RunEvent::InTrial(trial, TrialEvent::Checkpoint(Checkpoint::Fatigue(of))) => {
                 let figure = fatigue(&of.segment);
@@ -234,11 +238,12 @@ impl Bar {
     }
 }
 
-/// Columns of the line before its message: the bar, the numbers and the time left.
-fn bar_width(progress: &Progress<'_>) -> usize {
-    let numbers = format!("{}/{}", progress.trials, progress.trials);
+/// Columns that the bar, the numbers and the time left leave for the message.
+fn room(progress: &Progress<'_>) -> usize {
+    let numbers = format!("{0}/{0}", progress.trials);
     let left = format!("  about {} left  ", clock(progress.left));
-    BAR_CHARS + 1 + numbers.len() + left.len()
+    let width = usize::from(Term::stderr().size().1);
+    width.saturating_sub(BAR_CHARS + 1 + numbers.len() + left.len())
 }
 
 impl Drop for Bar {

@@ -19,6 +19,12 @@ const NAT_RULES: &str = "add table inet cb-probe; \
                          add chain inet cb-probe out { type nat hook postrouting priority 100; }; \
                          add rule inet cb-probe out meta nfproto ipv4 masquerade";
 
+/// Arguments of `ip` that need WireGuard in the kernel.
+pub(super) const KERNEL_WIREGUARD: &str = "link add cb-probe1 type wireguard";
+/// Arguments of `ip` that need L2TPv3 in the kernel.
+pub(super) const KERNEL_L2TP: &str = "l2tp add tunnel tunnel_id 1 peer_tunnel_id 1 encap ip \
+                                      local 127.0.0.1 remote 127.0.0.1";
+
 /// Result of each attempt; an error is the kernel's reason.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Probes {
@@ -88,10 +94,9 @@ impl Probes {
             ),
             nat: run("nft", NAT_RULES),
             bridge: ip("link add cb-probe2 type bridge"),
-            kernel_esp: kernel_esp(),
-            kernel_wireguard: ip("link add cb-probe1 type wireguard"),
-            kernel_l2tp: ip("l2tp add tunnel tunnel_id 1 peer_tunnel_id 1 encap ip \
-                 local 127.0.0.1 remote 127.0.0.1"),
+            kernel_esp: ip(&kernel_esp_arguments()),
+            kernel_wireguard: ip(KERNEL_WIREGUARD),
+            kernel_l2tp: ip(KERNEL_L2TP),
         }
     }
 }
@@ -141,12 +146,12 @@ fn xdp_socket() -> Attempt<()> {
 }
 
 /// An SA that is never used; its key is no secret.
-fn kernel_esp() -> Attempt<()> {
+pub(super) fn kernel_esp_arguments() -> String {
     let key = "00".repeat(20);
-    ip(&format!(
+    format!(
         "xfrm state add src 127.0.0.1 dst 127.0.0.2 proto esp spi 0x100 mode tunnel \
          aead rfc4106(gcm(aes)) 0x{key} 128"
-    ))
+    )
 }
 
 /// Runs `ip` in this thread's namespace.
