@@ -10,6 +10,7 @@ use crate::host::HostFacts;
 use crate::impairment;
 use crate::lab::{self, LabFile};
 use crate::published::{self, OnPath};
+use crate::shipped::{self, CAMPAIGNS};
 use crate::trial::{self, Kind};
 use plan::{
     Capture, Claim, ImpairProfile, LabKind, Measurement, Order, Plan, PublishedReport, estimate,
@@ -22,30 +23,6 @@ use yaml::{Document, FromNode, Map, Mistake, Mistakes, Place, Reported, Spanned}
 const TITLE_CHARS_MAX: usize = 200;
 /// A longer campaign is a slip of a list or a unit.
 const TIME_MAX: Duration = Duration::from_secs(31 * 24 * 3600);
-
-/// The built-in campaigns: name, file and text.
-const BUILT_IN: [(&str, &str, &str); 4] = [
-    (
-        "quick",
-        "campaigns/quick.yaml",
-        include_str!("../../../../campaigns/quick.yaml"),
-    ),
-    (
-        "memory",
-        "campaigns/memory.yaml",
-        include_str!("../../../../campaigns/memory.yaml"),
-    ),
-    (
-        "gate",
-        "campaigns/gate.yaml",
-        include_str!("../../../../campaigns/gate.yaml"),
-    ),
-    (
-        "devices",
-        "campaigns/devices.yaml",
-        include_str!("../../../../campaigns/devices.yaml"),
-    ),
-];
 
 /// A campaign without mistakes, checked without a lab and a host.
 #[derive(Debug, Clone)]
@@ -286,23 +263,14 @@ fn read_map(map: &Map<'_>, short: Option<&Map<'_>>) -> Result<Campaign, Reported
 }
 
 impl Campaign {
-    /// The names of the built-in campaigns.
-    #[must_use]
-    pub fn built_in_names() -> [&'static str; 4] {
-        BUILT_IN.map(|(name, ..)| name)
-    }
-
-    /// The built-in campaign of that name: `quick`, our encryptor on this machine; `memory`, frames
-    /// through it in one process; `gate`, the same for two runs that a gate compares; `devices`,
-    /// whether our engines and the machine's OpenSSL are right, and how fast. Each takes about a
-    /// minute and a half.
+    /// The shipped campaign of that name; all are built into the program.
     ///
     /// # Panics
-    /// Never: the files are part of the program, and tests read them.
+    /// Never: tests read these files.
     #[must_use]
     pub fn built_in_named(name: &str) -> Option<Self> {
-        let (_, file, text) = BUILT_IN.into_iter().find(|(known, ..)| *known == name)?;
-        Some(from_text(file, text).expect("a built-in campaign has no mistakes"))
+        let shipped = shipped::named(CAMPAIGNS, name)?;
+        Some(from_text(shipped.file, shipped.text).expect("a shipped campaign has no mistakes"))
     }
 
     /// The built-in campaign that is measured when none is named.
@@ -311,7 +279,7 @@ impl Campaign {
     /// As [`Self::built_in_named`].
     #[must_use]
     pub fn quick() -> Self {
-        Self::built_in_named(BUILT_IN[0].0).expect("the first has the first's name")
+        Self::built_in_named("quick").expect("it is shipped")
     }
 
     /// Returns the campaign with its keys replaced by the keys of its `quick`; `None` if `quick` is

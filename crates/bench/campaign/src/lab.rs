@@ -7,6 +7,7 @@ pub(crate) mod hosts;
 pub use declared::LAB_KEYS;
 
 use crate::axis;
+use crate::shipped::{self, LABS};
 use declared::{ADDRESSES, EXTERNAL, HOSTS};
 use plan::{Addresses, Cables, Element, Hosts, LabKind, LabPlan, TEST_RANGES, is_test_network};
 use std::net::{IpAddr, Ipv4Addr};
@@ -24,24 +25,9 @@ const KINDS: [(&str, LabKind); 4] = [
     ("device", LabKind::Device),
 ];
 
-/// The built-in labs: name, file and text; the first is the default.
-const BUILT_IN: [(&str, &str, &str); 3] = [
-    (
-        "namespaces",
-        "labs/namespaces.yaml",
-        include_str!("../../../../labs/namespaces.yaml"),
-    ),
-    (
-        "memory",
-        "labs/memory.yaml",
-        include_str!("../../../../labs/memory.yaml"),
-    ),
-    (
-        "device",
-        "labs/device.yaml",
-        include_str!("../../../../labs/device.yaml"),
-    ),
-];
+/// The labs that a campaign can name, because they need nothing outside this machine; the first is
+/// the default.
+const NAMEABLE: [&str; 3] = ["namespaces", "memory", "device"];
 
 /// A lab without mistakes.
 #[derive(Debug, Clone, PartialEq)]
@@ -73,23 +59,23 @@ impl LabFile {
     /// Never: the file is part of the program, and tests read it.
     #[must_use]
     pub fn built_in() -> Self {
-        Self::built_in_named(BUILT_IN[0].0).expect("the first built-in lab has the first's name")
+        Self::built_in_named(NAMEABLE[0]).expect("it is shipped")
     }
 
-    /// The names of the built-in labs.
+    /// The names of the labs that a campaign can name.
     #[must_use]
-    pub fn built_in_names() -> [&'static str; 3] {
-        BUILT_IN.map(|(name, ..)| name)
+    pub const fn built_in_names() -> [&'static str; 3] {
+        NAMEABLE
     }
 
-    /// The built-in lab of that name: `namespaces`, `memory` or `device`.
+    /// The shipped lab of that name; all are built into the program.
     ///
     /// # Panics
-    /// Never: the files are part of the program, and tests read them.
+    /// Never: tests read these files.
     #[must_use]
     pub fn built_in_named(name: &str) -> Option<Self> {
-        let (_, file, text) = BUILT_IN.into_iter().find(|(known, ..)| *known == name)?;
-        Some(lab_from_text(file, text).expect("a built-in lab has no mistakes"))
+        let shipped = shipped::named(LABS, name)?;
+        Some(lab_from_text(shipped.file, shipped.text).expect("a shipped lab has no mistakes"))
     }
 
     /// The lab as plans have it.
