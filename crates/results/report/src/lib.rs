@@ -21,6 +21,7 @@ mod order;
 mod topic;
 
 pub use documents::export::{ExportFormat, export};
+pub use documents::text::opening::{Opening, opening};
 pub use documents::{
     CSV_NAME, Documents, ForPeople, HTML_NAME, JSON_NAME, MARKDOWN_NAME, Report, WriteError,
 };

@@ -2,6 +2,7 @@
 
 pub(crate) mod brief;
 pub(crate) mod markdown;
+pub(crate) mod opening;
 pub(crate) mod terminal;
 
 use crate::kit::format::{command_line, counted};

@@ -51,6 +51,15 @@ fn every_first_screen_has_one_sentence_with_finding_limit_and_certainty() {
         let markdown = report::build(&journal).markdown;
         let sentence = |line: &&str| line.contains(". Limit: ") && line.contains(device);
         assert_eq!(markdown.lines().filter(sentence).count(), 1, "{name}");
+        // A list of runs has the finding alone.
+        let opening = report::opening(&markdown).expect("it is a report");
+        let finding = opening.answer.expect("it has an answer");
+        let finding = finding.trim_end_matches('.');
+        assert!(
+            answer.starts_with(&format!("{finding}. Limit: ")),
+            "{name}: {finding}"
+        );
+        assert!(whole.contains(&unbroken(&opening.soundness)), "{name}");
     }
 }
 
