@@ -1,7 +1,8 @@
 //! "Did you mean": the nearest of a list of names.
 
 /// The known name that was most likely meant, if one is near enough.
-pub(crate) fn nearest<'a>(name: &str, known: impl IntoIterator<Item = &'a str>) -> Option<&'a str> {
+#[must_use]
+pub fn nearest<'a>(name: &str, known: impl IntoIterator<Item = &'a str>) -> Option<&'a str> {
     let simple = simplified(name);
     known
         .into_iter()

@@ -2,6 +2,7 @@
 
 use crate::cells::devices;
 use crate::{Options, Run};
+use yaml::names;
 
 /// Why runs cannot be compared. The texts name the problem, its place and the remedy.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
@@ -37,7 +38,7 @@ pub enum CompareError {
     NoRun,
     /// A match that names no pair of devices of these runs.
     #[error(
-        "`--match {given}`: {problem}\nhelp: it is OLD=NEW, a device of the first run and one of the \
+        "`--match {given}`: {problem}\nhelp: {hint}it is OLD=NEW, a device of the first run and one of the \
              other; {run} has {devices}"
     )]
     NoSuchDevice {
@@ -47,6 +48,8 @@ pub enum CompareError {
         problem: String,
         /// The run that lacks the device.
         run: String,
+        /// The device that was most likely meant, as a question, or nothing.
+        hint: String,
         /// Its devices.
         devices: String,
     },
@@ -87,14 +90,18 @@ pub(crate) fn check(runs: &[Run<'_>], options: &Options) -> Result<(), CompareEr
 
 fn check_match(given: &crate::Match, base: &Run<'_>, other: &Run<'_>) -> Result<(), CompareError> {
     let has = |run: &Run<'_>, name: &str| devices(run.journal).any(|known| known == name);
-    let (problem, run) = match (has(base, &given.old), has(other, &given.new)) {
-        (false, _) => (format!("{} has no device `{}`", base.name, given.old), base),
-        (_, false) => (
-            format!("{} has no device `{}`", other.name, given.new),
-            other,
-        ),
+    let lacks = |run: &Run<'_>, name: &str| {
+        let nearest = names::nearest(name, devices(run.journal));
+        let hint = nearest.map(|nearest| format!("did you mean `{nearest}`? "));
+        let problem = format!("{} has no device `{name}`", run.name);
+        (problem, hint.unwrap_or_default())
+    };
+    let ((problem, hint), run) = match (has(base, &given.old), has(other, &given.new)) {
+        (false, _) => (lacks(base, &given.old), base),
+        (_, false) => (lacks(other, &given.new), other),
         _ if given.old == given.new && base.name == other.name => {
-            ("a device cannot be compared with itself".to_owned(), base)
+            let problem = "a device cannot be compared with itself".to_owned();
+            ((problem, String::new()), base)
         }
         _ => return Ok(()),
     };
@@ -102,6 +109,7 @@ fn check_match(given: &crate::Match, base: &Run<'_>, other: &Run<'_>) -> Result<
         given: given.to_string(),
         problem,
         run: run.name.to_owned(),
+        hint,
         devices: listed(run),
     })
 }

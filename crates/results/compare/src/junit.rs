@@ -19,7 +19,7 @@ pub fn junit(comparison: &Comparison) -> String {
             testsuite name=(xml(&gate.gate)) tests=(tests) failures=(of(Outcome::Violated)) errors=(errors) {
                 @if gate.cells.is_empty() {
                     testcase classname=(xml(&gate.gate)) name="applies to a cell" {
-                        error message=(gate.in_words()) {}
+                        error message=(xml(gate.in_words())) {}
                     }
                 }
                 @for cell in &gate.cells {

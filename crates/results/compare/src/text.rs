@@ -267,7 +267,7 @@ fn gates(text: &mut String, comparison: &Comparison) {
             "  {}: {} ({cells}): {}",
             gate.outcome.name(),
             visible(&gate.gate),
-            gate.in_words()
+            visible(gate.in_words())
         );
         for cell in gate.bad().take(ROWS_MAX) {
             let _ = writeln!(
