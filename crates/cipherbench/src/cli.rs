@@ -1,12 +1,16 @@
 //! The command line.
 
 mod crypto;
+mod examples;
 mod fleet;
+mod runs;
 mod schema;
 mod value;
 
 pub(crate) use crypto::{DeviceSpeed, Fatigue, Kat, Speed};
+pub(crate) use examples::Examples;
 pub(crate) use fleet::{Agent, DEFAULT_URL, Fleet, FleetCommand, Server, Submit};
+pub(crate) use runs::{Prune, Runs, RunsCommand};
 pub(crate) use schema::{FileKind, Schema};
 
 use crate::exit::EXIT_CODES;
@@ -41,6 +45,8 @@ pub(crate) enum Command {
     /// receives, the loss, and the latency without a device. Campaigns with `calibrate: true` do
     /// the same in addition to their DUTs.
     Calibrate(Run),
+    /// List the shipped campaigns and labs, print one, or make a file of it
+    Examples(Examples),
     /// Check campaigns, labs and configurations, and list all mistakes
     ///
     /// Campaigns are checked as this host would run them, in every lab among the files and in that
@@ -55,6 +61,8 @@ pub(crate) enum Command {
     Schema(Schema),
     /// Show every cell of a campaign, its commands and its estimated time
     Plan(Plan),
+    /// List the runs of a folder, open their reports, delete old ones
+    Runs(Runs),
     /// Resume an interrupted run
     Resume(Resume),
     /// Rebuild a run's documents from its journal
@@ -167,9 +175,9 @@ pub(crate) enum Command {
 
 #[derive(Debug, Args)]
 pub(crate) struct Run {
-    /// Campaign file [default: a built-in campaign]
+    /// Campaign file, or one of `examples` [default: a built-in campaign]
     pub(crate) campaign: Option<PathBuf>,
-    /// Lab file, or a built-in lab: `namespaces` on this machine (the default), or `memory`
+    /// Lab file, or one of `examples`: `namespaces` on this machine (the default), `memory`
     #[arg(long, value_name = "FILE")]
     pub(crate) lab: Option<PathBuf>,
     /// Folder in which the run's folder is created
@@ -234,9 +242,9 @@ pub(crate) struct Lint {
 
 #[derive(Debug, Args)]
 pub(crate) struct Plan {
-    /// Campaign file [default: a built-in campaign]
+    /// Campaign file, or one of `examples` [default: a built-in campaign]
     pub(crate) campaign: Option<PathBuf>,
-    /// Lab file, or a built-in lab: `namespaces` on this machine (the default), or `memory`
+    /// Lab file, or one of `examples`: `namespaces` on this machine (the default), `memory`
     #[arg(long, value_name = "FILE")]
     pub(crate) lab: Option<PathBuf>,
     /// Plan the campaign's short form, its key `quick`

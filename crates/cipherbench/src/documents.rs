@@ -20,13 +20,12 @@ pub(crate) fn conclude(
     let json = form.json.then(|| report.json());
     let report = report.for_people();
     let printed = json.unwrap_or_else(|| {
-        // Only a terminal has a width; for a pipe the crate assumes the usual one.
-        let (_, width) = console::Term::stdout().size();
+        let width = output::width();
         let color = console::colors_enabled();
         if form.full {
-            report.terminal(Some(folders), width.into(), color)
+            report.terminal(Some(folders), width, color)
         } else {
-            report.brief(Some(folders), width.into(), color)
+            report.brief(Some(folders), width, color)
         }
     });
     // Written before anything is printed: the text names these files.

@@ -8,6 +8,7 @@ use report::WriteError;
 use session::SessionError;
 use speed::SpeedError;
 use std::fmt;
+use std::io::ErrorKind;
 use std::process::{ExitCode, Termination};
 use testbed::LabError;
 use view::ViewError;
@@ -98,7 +99,23 @@ impl From<LabError> for Failure {
 
 impl From<JournalError> for Failure {
     fn from(error: JournalError) -> Self {
-        Self::new(Exit::Usage, error)
+        // A run that is not there: mistyped, or another folder.
+        let nearest = match &error {
+            JournalError::NotARun { path } => session::nearest_run(path),
+            JournalError::Io {
+                action: "read",
+                path,
+                source,
+            } if source.kind() == ErrorKind::NotFound => session::nearest_run(path),
+            _ => None,
+        };
+        match nearest {
+            Some(run) => {
+                let run = run.display();
+                Self::new(Exit::Usage, format!("{error}; did you mean {run}?"))
+            }
+            None => Self::new(Exit::Usage, error),
+        }
     }
 }
 
@@ -134,6 +151,13 @@ impl From<ViewError> for Failure {
 
 impl From<EngineError> for Failure {
     fn from(error: EngineError) -> Self {
+        if let EngineError::Unknown(unknown) = &error {
+            let known = unknown.known.split(", ").chain(["auto"]);
+            if let Some(nearest) = yaml::names::nearest(&unknown.name, known) {
+                let text = format!("{error}; did you mean `{nearest}`?");
+                return Self::new(Exit::Usage, text);
+            }
+        }
         let exit = match error {
             EngineError::Unknown(_) | EngineError::NotServed { .. } => Exit::Usage,
             // It failed its test vectors: no mistake of the caller, nor of the host.
@@ -166,6 +190,9 @@ impl From<SessionError> for Failure {
             SessionError::Write(error) => return error.into(),
             SessionError::NoShortForm
             | SessionError::UnknownName { .. }
+            | SessionError::NoFile { .. }
+            | SessionError::UnknownExample { .. }
+            | SessionError::Runs { .. }
             | SessionError::Permissions { .. }
             | SessionError::NoRoom { .. }
             | SessionError::ChangedPlan { .. }

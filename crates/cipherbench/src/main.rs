@@ -22,9 +22,11 @@ fn main() -> Exit {
     let result = match Cli::parse().command {
         Command::Run(arguments) => command::run::run(&arguments),
         Command::Calibrate(arguments) => command::run::calibrate(&arguments),
+        Command::Examples(arguments) => command::examples::examples(&arguments),
         Command::Check(arguments) => command::check::check(&arguments),
         Command::Schema(arguments) => command::schema::schema(&arguments),
         Command::Plan(arguments) => command::plan::plan(&arguments),
+        Command::Runs(arguments) => command::runs::runs(&arguments),
         Command::Resume(arguments) => command::resume::resume(&arguments),
         Command::Report(arguments) => command::report::report(&arguments),
         Command::Export(arguments) => command::export::export(&arguments),

@@ -26,6 +26,12 @@ pub(crate) fn stdout(text: &str) -> Result<(), Failure> {
     }
 }
 
+/// The width of the terminal. Without one the crate assumes the usual 80 columns.
+pub(crate) fn width() -> usize {
+    let (_, width) = console::Term::stdout().size();
+    width.into()
+}
+
 /// Prints a result to standard output: the command is done.
 pub(crate) fn done(text: &str) -> Result<Exit, Failure> {
     stdout(text).map(|()| Exit::Done)

@@ -136,9 +136,17 @@ mod tests {
         for file in CAMPAIGNS.iter().chain(LABS) {
             let text = file.description();
             let length = text.chars().count();
-            assert!((20..=90).contains(&length), "{}: {length}: {text}", file.file);
+            assert!(
+                (20..=90).contains(&length),
+                "{}: {length}: {text}",
+                file.file
+            );
             assert!(text.ends_with('.'), "{}: {text}", file.file);
-            assert!(seen.insert(text), "{}: its sentence is not its only", file.file);
+            assert!(
+                seen.insert(text),
+                "{}: its sentence is not its only",
+                file.file
+            );
         }
     }
 }

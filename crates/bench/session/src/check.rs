@@ -74,9 +74,20 @@ const ALLOWED_BYTES_MAX: usize = 1 << 20;
 /// Keys that only the configuration of an encryptor has.
 const OF_ENCRYPTOR: [&str; 4] = ["local", "remote", "peers", "tunnel"];
 
-/// Reads a file as the kind that its keys indicate. Mistakes are followed by the assumed kind,
-/// except in a file with the key `campaign`.
+/// Reads a file as the kind that its keys indicate, or a shipped one if there is no file of that
+/// name. Mistakes are followed by the assumed kind, except in a file with the key `campaign`.
 fn read(path: &Path, host: &HostFacts) -> Result<Content, String> {
+    if !path.exists() {
+        let name = path.to_str();
+        if let Some(campaign) = name.and_then(Campaign::built_in_named) {
+            return Ok(Content::Campaign(Box::new(campaign)));
+        }
+        if let Some(lab) = name.and_then(LabFile::built_in_named) {
+            return Ok(Content::Lab(Box::new(lab)));
+        }
+        planning::refuse_missing("campaign or lab", path)
+            .map_err(|error| format!("error: {error}"))?;
+    }
     let document = yaml::load(path).map_err(|mistakes| mistakes.to_string())?;
     let has = |key: &str| document.has_key(key);
     let taken_for =

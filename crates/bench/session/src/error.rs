@@ -1,5 +1,6 @@
 //! Errors of a session.
 
+use crate::listing::question;
 use journal::JournalError;
 use lab::host::tuning::TuneError;
 use report::WriteError;
@@ -34,18 +35,48 @@ pub enum SessionError {
     NoShortForm,
     /// Neither a file nor a built-in name.
     #[error(
-        "no {kind} `{name}` is built in, and there is no such file\nhelp: built in are {known}; others are files, \
-         such as {example}"
+        "no {kind} `{name}` is built in, and there is no such file\nhelp: {}`cipherbench examples` lists what is built \
+         in; others are files, such as {example}",
+        question(nearest.as_deref())
     )]
     UnknownName {
         /// A campaign or a lab.
         kind: &'static str,
         /// The given name.
         name: String,
-        /// The built-in names.
-        known: String,
+        /// The name or file that was most likely meant.
+        nearest: Option<String>,
         /// A path that exists in the source tree.
         example: &'static str,
+    },
+    /// There is no such file, but one of a similar name.
+    #[error("there is no file {}\nhelp: {}", path.display(), question(Some(nearest.as_str())).trim_end())]
+    NoFile {
+        /// The given path.
+        path: PathBuf,
+        /// The name or file that was most likely meant.
+        nearest: String,
+    },
+    /// No shipped campaign or lab has this name.
+    #[error(
+        "no shipped campaign or lab is named `{name}`\nhelp: {}`cipherbench examples` lists them",
+        question(nearest.as_deref())
+    )]
+    UnknownExample {
+        /// The given name.
+        name: String,
+        /// The name that was most likely meant.
+        nearest: Option<String>,
+    },
+    /// The folder of runs cannot be read.
+    #[error("cannot read the folder of runs {}: {error}\nhelp: {}", path.display(), help)]
+    Runs {
+        /// The folder.
+        path: PathBuf,
+        /// The reason.
+        error: io::Error,
+        /// The remedy.
+        help: String,
     },
     /// The permissions file cannot be read.
     #[error(

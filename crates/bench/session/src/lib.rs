@@ -1,5 +1,5 @@
 //! Requests to the bench: the plan of a campaign, a check of files, a run from its first trial to
-//! its journal, and the state of hosts.
+//! its journal, the state of hosts, lists of recorded runs and of shipped examples.
 //!
 //! ```text
 //! campaign, lab ─► planning ─► Plan ─► programs ─► Session ─► Journal
@@ -14,18 +14,24 @@
 mod check;
 mod doctor;
 mod error;
+mod examples;
 mod kernel;
+mod listing;
+mod nearest;
 mod planning;
 mod preview;
 pub mod programs;
 mod progress;
 mod reporter;
 mod running;
+pub mod runs;
 pub mod trust;
 
 pub use check::{Allowed, Checked, check};
 pub use doctor::{Action, Answer, Answers, ask_hosts, ask_this_host};
 pub use error::SessionError;
+pub use examples::{example, examples, namesake};
+pub use nearest::nearest_run;
 pub use planning::{host_facts, load_lab, plan, summary};
 pub use preview::Preview;
 pub use reporter::Reporter;

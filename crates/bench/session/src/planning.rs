@@ -1,7 +1,8 @@
 //! A plan for this host, from names or files.
 
 use crate::error::SessionError;
-use campaign::{Campaign, HostFacts, LabFile};
+use crate::nearest;
+use campaign::{CAMPAIGNS, Campaign, HostFacts, LABS, LabFile};
 use plan::{LabKind, Plan, estimate};
 use std::path::Path;
 use std::thread::available_parallelism;
@@ -64,46 +65,60 @@ pub fn summary(plan: &Plan) -> String {
     )
 }
 
-/// Reads a campaign file, or returns the built-in campaign if there is no file of that name.
+/// Reads a campaign file, or returns the shipped campaign if there is no file of that name.
 fn load_campaign(path: &Path, host: &HostFacts) -> Result<Campaign, SessionError> {
-    let built_in = path.to_str().and_then(Campaign::built_in_named);
-    match built_in {
-        Some(campaign) if !path.exists() => Ok(campaign),
-        None if is_name(path) => {
-            let names = Campaign::built_in_names();
-            Err(unknown("campaign", path, &names, "campaigns/suites.yaml"))
+    if path.exists() {
+        return Ok(campaign::load(path, host)?);
+    }
+    match path.to_str().and_then(Campaign::built_in_named) {
+        Some(campaign) => Ok(campaign),
+        None => {
+            refuse_missing("campaign", path)?;
+            Ok(campaign::load(path, host)?)
         }
-        _ => Ok(campaign::load(path, host)?),
     }
 }
 
-/// Reads a lab file, or returns the built-in lab if there is no file of that name.
+/// Reads a lab file, or returns the shipped lab if there is no file of that name.
 ///
 /// # Errors
 /// All mistakes of the file, and an unknown name.
 pub fn load_lab(path: &Path) -> Result<LabFile, SessionError> {
-    let built_in = path.to_str().and_then(LabFile::built_in_named);
-    match built_in {
-        Some(lab) if !path.exists() => Ok(lab),
-        None if is_name(path) => {
-            let names = LabFile::built_in_names();
-            Err(unknown("lab", path, &names, "labs/external.yaml"))
+    if path.exists() {
+        return Ok(campaign::load_lab(path)?);
+    }
+    match path.to_str().and_then(LabFile::built_in_named) {
+        Some(lab) => Ok(lab),
+        None => {
+            refuse_missing("lab", path)?;
+            Ok(campaign::load_lab(path)?)
         }
-        _ => Ok(campaign::load_lab(path)?),
     }
 }
 
-/// Whether it is rather a name than a file that is missing.
-fn is_name(path: &Path) -> bool {
-    !path.exists() && path.components().count() == 1 && path.extension().is_none()
-}
-
-fn unknown(kind: &'static str, path: &Path, names: &[&str], example: &'static str) -> SessionError {
-    SessionError::UnknownName {
-        kind,
-        name: path.display().to_string(),
-        known: names.join(", "),
-        example,
+/// Refuses a path that leads to no file, if it is rather a name, or if there is one that was most
+/// likely meant. In other cases the reader of the file describes the problem.
+pub(crate) fn refuse_missing(kind: &'static str, path: &Path) -> Result<(), SessionError> {
+    let (folder, shipped, example) = match kind {
+        "lab" => ("labs", &[LABS][..], "labs/external.yaml"),
+        "campaign" => ("campaigns", &[CAMPAIGNS][..], "campaigns/suites.yaml"),
+        _ => ("campaigns", &[CAMPAIGNS, LABS][..], "campaigns/suites.yaml"),
+    };
+    let nearest = nearest::file(path, folder, shipped);
+    if path.components().count() == 1 && path.extension().is_none() {
+        return Err(SessionError::UnknownName {
+            kind,
+            name: path.display().to_string(),
+            nearest,
+            example,
+        });
+    }
+    match nearest {
+        Some(nearest) => Err(SessionError::NoFile {
+            path: path.to_owned(),
+            nearest,
+        }),
+        None => Ok(()),
     }
 }
 

@@ -7,6 +7,23 @@ pub(super) fn long_duration(text: &str) -> Result<Duration, String> {
     units::time::parse(text).map_err(|error| format!("{error}: {}", error.help()))
 }
 
+/// An age in days, or as another duration.
+pub(super) fn age(text: &str) -> Result<Duration, String> {
+    const SECONDS_PER_DAY: u64 = 24 * 3600;
+    // Whole days: units of the other files end at hours, as nothing there takes days.
+    let days = ["days", "day", "d"]
+        .iter()
+        .find_map(|unit| text.strip_suffix(unit));
+    if let Some(days) = days.and_then(|days| days.trim_end().parse::<u64>().ok()) {
+        let seconds = days.checked_mul(SECONDS_PER_DAY);
+        return seconds
+            .map(Duration::from_secs)
+            .ok_or_else(|| "that is longer than any run is old".to_owned());
+    }
+    units::time::parse(text)
+        .map_err(|_| "write a number of days or hours, such as `30d` or `12h`".to_owned())
+}
+
 /// A length in bytes, with or without its unit.
 pub(super) fn length(text: &str) -> Result<u16, String> {
     let number = text.strip_suffix('B').unwrap_or(text).trim();

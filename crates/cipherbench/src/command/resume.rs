@@ -65,7 +65,7 @@ pub(crate) fn resume(arguments: &Resume) -> Result<Exit, Failure> {
 }
 
 /// Asks on a terminal whether to go on; `None` without one.
-fn agrees(question: &str) -> Option<bool> {
+pub(crate) fn agrees(question: &str) -> Option<bool> {
     // Without a terminal a pipe could answer by accident.
     if !io::stdin().is_terminal() || !io::stderr().is_terminal() {
         return None;

@@ -8,6 +8,7 @@ use ::speed::{Event, Measured, Request, cores};
 use dispatch::{CpuChoice, Direction};
 use engine::EngineError;
 use std::fs;
+use std::iter;
 use std::path::Path;
 use wire::Suite;
 
@@ -112,8 +113,9 @@ fn suites(name: &str) -> Result<Vec<Suite>, Failure> {
     Suite::from_name(name)
         .map(|suite| vec![suite])
         .ok_or_else(|| {
-            let known: Vec<_> = Suite::ALL.iter().map(|suite| suite.name()).collect();
-            let help = format!("known suites are all, {}", known.join(", "));
+            let known = Suite::ALL.iter().map(|suite| suite.name());
+            let known: Vec<&str> = iter::once("all").chain(known).collect();
+            let help = yaml::names::help(name, "suite", &known);
             let text = format!("the suite `{name}` is not known\nhelp: {help}");
             Failure::new(Exit::Usage, text)
         })

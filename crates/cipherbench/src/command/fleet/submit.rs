@@ -146,7 +146,14 @@ fn without_a_lab(job: &Job, offers: &[LabOffer]) -> Option<String> {
         let labs = offers
             .iter()
             .map(|offer| format!("{}{}", visible(&offer.lab), self::labels(&offer.labels)));
-        format!("on offer: {}", labs.collect::<Vec<_>>().join(", "))
+        let wanted = job.selector.lab.as_deref();
+        let names = || offers.iter().map(|offer| offer.lab.as_str());
+        // A known name whose labels do not fit is no mistyped one.
+        let wanted = wanted.filter(|wanted| !names().any(|known| known == *wanted));
+        let nearest = wanted.and_then(|wanted| yaml::names::nearest(wanted, names()));
+        let hint = nearest.map(|nearest| format!("did you mean {}? ", visible(nearest)));
+        let hint = hint.unwrap_or_default();
+        format!("{hint}on offer: {}", labs.collect::<Vec<_>>().join(", "))
     };
     Some(format!(
         "job {} waits: no agent offers {lab}{with}\nhelp: {there}; `cipherbench fleet cancel {}` withdraws the job",
