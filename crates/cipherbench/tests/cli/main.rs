@@ -13,6 +13,7 @@ mod frames;
 mod hosts;
 mod interrupts;
 mod kme;
+mod lists;
 mod programs;
 mod runs;
 mod sabotage;
@@ -91,6 +92,15 @@ fn main() -> ExitCode {
             keys_are_created_once_and_never_overwritten,
             certificates_are_created_once_and_for_valid_names_only,
             a_ppk_is_the_same_in_both_files,
+        ),
+        tests!(None, lists:
+            runs_are_listed_in_every_width,
+            old_runs_are_deleted_and_nothing_else,
+            a_report_is_opened_or_its_address_printed,
+            five_hundred_runs_are_listed_within_seconds,
+            examples_are_listed_printed_and_written,
+            shipped_names_are_files_everywhere,
+            a_mistyped_word_suggests_the_nearest,
         ),
         tests!(None, attack:
             inputs_without_an_end_are_refused_at_once,

@@ -6,7 +6,7 @@ use std::os::unix::fs::MetadataExt;
 use std::path::Path;
 
 /// Compares a text with a file in `golden/`, or updates the file.
-fn assert_golden(name: &str, text: &str) {
+pub(crate) fn assert_golden(name: &str, text: &str) {
     let path = Path::new(env!("CARGO_MANIFEST_DIR"))
         .join("tests/cli/golden")
         .join(name);
@@ -26,9 +26,13 @@ pub(crate) fn help_is_as_recorded() {
     let commands = [
         "",
         "run",
+        "examples",
         "check",
         "schema",
         "plan",
+        "runs",
+        "runs open",
+        "runs prune",
         "resume",
         "report",
         "export",
