@@ -6,6 +6,8 @@
 //!                                                   └─► progress ─► terminal
 //! ```
 //!
+//! [`init`] makes the files that a user begins with.
+//!
 //! The caller has the command line, the signals, the documents of a finished run, and the exit
 //! code.
 
@@ -15,6 +17,7 @@ mod check;
 mod doctor;
 mod error;
 mod examples;
+pub mod init;
 mod kernel;
 mod listing;
 mod nearest;
