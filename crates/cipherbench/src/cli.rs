@@ -3,6 +3,7 @@
 mod crypto;
 mod examples;
 mod fleet;
+mod init;
 mod runs;
 mod schema;
 mod value;
@@ -10,6 +11,7 @@ mod value;
 pub(crate) use crypto::{DeviceSpeed, Fatigue, Kat, Speed};
 pub(crate) use examples::Examples;
 pub(crate) use fleet::{Agent, DEFAULT_URL, Fleet, FleetCommand, Server, Submit};
+pub(crate) use init::{Init, InitCampaign, InitDevice, InitGateway, InitLab};
 pub(crate) use runs::{Prune, Runs, RunsCommand};
 pub(crate) use schema::{FileKind, Schema};
 
@@ -47,6 +49,12 @@ pub(crate) enum Command {
     Calibrate(Run),
     /// List the shipped campaigns and labs, print one, or make a file of it
     Examples(Examples),
+    /// Write first files: a campaign, a lab, or both ends of an encrypted tunnel
+    ///
+    /// Asks a few questions on a terminal, or takes flags. Each file has a comment for each key, and
+    /// passes `check`. docs/init.md shows what each command writes.
+    #[command(subcommand)]
+    Init(Init),
     /// Check campaigns, labs and configurations, and list all mistakes
     ///
     /// Campaigns are checked as this host would run them, in every lab among the files and in that

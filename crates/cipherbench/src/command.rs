@@ -16,6 +16,7 @@ pub(crate) mod fleet;
 pub(crate) mod frames;
 pub(crate) mod http;
 pub(crate) mod impair;
+pub(crate) mod init;
 pub(crate) mod keys;
 pub(crate) mod kme;
 pub(crate) mod lint;

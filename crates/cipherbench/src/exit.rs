@@ -6,6 +6,7 @@ use guard::visible_lines;
 use journal::JournalError;
 use report::WriteError;
 use session::SessionError;
+use session::init::InitError;
 use speed::SpeedError;
 use std::fmt;
 use std::io::ErrorKind;
@@ -93,6 +94,15 @@ impl From<LabError> for Failure {
             // Errors in trials are recorded with the trials; an error that arrives here prevented
             // the lab.
             error => Self::new(Exit::CannotBuild, error),
+        }
+    }
+}
+
+impl From<InitError> for Failure {
+    fn from(error: InitError) -> Self {
+        match error {
+            InitError::Mistakes(mistakes) => mistakes.into(),
+            error => Self::new(Exit::Usage, error),
         }
     }
 }

@@ -23,6 +23,7 @@ fn main() -> Exit {
         Command::Run(arguments) => command::run::run(&arguments),
         Command::Calibrate(arguments) => command::run::calibrate(&arguments),
         Command::Examples(arguments) => command::examples::examples(&arguments),
+        Command::Init(arguments) => command::init::init(&arguments),
         Command::Check(arguments) => command::check::check(&arguments),
         Command::Schema(arguments) => command::schema::schema(&arguments),
         Command::Plan(arguments) => command::plan::plan(&arguments),
