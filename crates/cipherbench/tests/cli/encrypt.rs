@@ -218,6 +218,32 @@ pub(crate) fn two_hosts_in_five_lines_reach_each_other_as_documented() {
     }
 }
 
+/// Both ends as `init gateway` makes them, each from its folder.
+pub(crate) fn two_gateways_of_init_reach_each_other() {
+    let networks = Networks::new();
+    let flags = ["init", "gateway", "--peer", "192.0.2.2"];
+    // The default for `--local` is this host's address towards the peer.
+    let made = "exec \"$0\" init gateway --peer 192.0.2.2 --folder ends";
+    end(&mut networks.script(1, made)).exits(0);
+    end(&mut networks
+        .sandbox
+        .program(&[&flags[..], &["--local", "192.0.2.2"]].concat()))
+    .exits(2)
+    .says("address of both ends");
+    let gateways = [1, 2].map(|network| {
+        let config = format!("ends/gw{network}/gw{network}.yaml");
+        let mut gateway = start(&mut networks.encrypt(network, &config));
+        assert!(read_line(&mut gateway).starts_with("ready "));
+        gateway
+    });
+    // The first answer may have to wait for the negotiation of keys.
+    let ping = "ping -n -c 1 -w 30 10.9.0.2";
+    end(&mut networks.script(1, ping)).exits(0);
+    for gateway in gateways {
+        terminate(gateway).exits(0);
+    }
+}
+
 pub(crate) fn a_wrong_key_file_is_refused() {
     let networks = Networks::new();
     let sandbox = &networks.sandbox;

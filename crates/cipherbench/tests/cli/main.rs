@@ -11,6 +11,7 @@ mod faults;
 mod fleet;
 mod frames;
 mod hosts;
+mod init;
 mod interrupts;
 mod kme;
 mod lists;
@@ -101,6 +102,15 @@ fn main() -> ExitCode {
             examples_are_listed_printed_and_written,
             shipped_names_are_files_everywhere,
             a_mistyped_word_suggests_the_nearest,
+        ),
+        tests!(None, init:
+            campaigns_of_every_kind_pass_check_and_are_as_recorded,
+            labs_of_every_kind_pass_check,
+            both_ends_of_a_tunnel_pass_check_and_their_keys_are_not_printed,
+            existing_files_are_refused_before_anything_is_written,
+            without_a_terminal_the_flags_are_named,
+            a_dialogue_on_a_terminal_asks_until_the_answer_is_one,
+            an_interrupted_dialogue_leaves_nothing,
         ),
         tests!(None, attack:
             inputs_without_an_end_are_refused_at_once,
@@ -195,6 +205,7 @@ fn main() -> ExitCode {
             networks_are_closed_and_opened_without_an_encryptor,
             two_gateways_carry_a_ping_count_it_and_stop_cleanly,
             two_hosts_in_five_lines_reach_each_other_as_documented,
+            two_gateways_of_init_reach_each_other,
             a_wrong_key_file_is_refused,
             an_address_in_use_is_refused,
         ),
