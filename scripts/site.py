@@ -1,7 +1,8 @@
 #!/usr/bin/env python3
 """Builds the documents as a site, target/docs, with mdBook, and checks its links.
 
-    scripts/site.py MDBOOK
+    scripts/site.py MDBOOK    builds and checks the site
+    scripts/site.py           only checks the pages, without mdBook: what CI does
 
 docs/SUMMARY.md is the table of contents. The pages, and the files that they link to, are copied into target/docs-source
 with the folders of the repository, so that a link is the same there and here. A page of docs/ that the table lacks, a
@@ -33,6 +34,14 @@ def prose(text):
     return re.sub(r"^```.*?^```$", "", text, flags=re.M | re.S)
 
 
+def anchors(text):
+    """The identifiers in a page: of its headings, as mdBook and GitHub make them, and of `<a id=…>`."""
+    text = prose(text)
+    titles = re.findall(r"^#{1,6} +(.*?) *$", text, flags=re.M)
+    titles = [re.sub(r"\[([^]]*)\]\([^)]*\)", r"\1", title).lower().replace(" ", "-") for title in titles]
+    return set(re.findall(r'<a id="([^"]*)"', text)) | {re.sub(r"[^\w-]", "", title) for title in titles}
+
+
 def copy():
     """Copies pages and linked files. Returns the mistakes."""
     mistakes = []
@@ -41,15 +50,19 @@ def copy():
     summary = (ROOT / "docs/SUMMARY.md").read_text()
     pages = [inside("docs/SUMMARY.md", link) for link in LINK.findall(summary)]
     (SOURCE / "SUMMARY.md").write_text(LINK.sub(lambda it: f"]({inside('docs/SUMMARY.md', it[1])})", summary))
+    headings = {page: anchors((ROOT / page).read_text()) for page in pages}
     files = {"docs/site.css"}
     for page in pages:
         text = (ROOT / page).read_text()
         for link in LINK.findall(prose(text)):
-            link = link.partition("#")[0]
-            target = inside(page, link) if link and "://" not in link else None
-            if not target or target in pages:
+            if "://" in link:
                 continue
-            if target.endswith(".md"):
+            path, _, anchor = link.partition("#")
+            target = inside(page, path) if path else page
+            if target in headings:
+                if anchor and anchor not in headings[target]:
+                    mistakes.append(f"{page}: {link}: no such heading")
+            elif target.endswith(".md"):
                 mistakes.append(f"{page}: {target} is not in docs/SUMMARY.md")
             elif not (ROOT / target).is_file():
                 mistakes.append(f"{page}: {target} is no file")
@@ -98,17 +111,18 @@ def dead_links():
 
 
 def main():
-    if len(sys.argv) != 2:
+    if len(sys.argv) > 2:
         sys.exit(__doc__)
     mistakes = copy()
-    if not mistakes:
+    if not mistakes and len(sys.argv) == 2:
         shutil.rmtree(SITE, ignore_errors=True)
         if subprocess.run([sys.argv[1], "build", "--dest-dir", SITE, SOURCE], check=False).returncode:
             sys.exit("site: mdBook failed")
         mistakes = dead_links()
     if mistakes:
         sys.exit("site: these links lead nowhere:\n  " + "\n  ".join(mistakes))
-    print(f"site: {SITE / 'index.html'}")
+    if len(sys.argv) == 2:
+        print(f"site: {SITE / 'index.html'}")
 
 
 if __name__ == "__main__":

@@ -37,6 +37,8 @@ openssl engine -t gost 2>/dev/null | grep -q 'available ]' ||
 # here, which would take a quarter of an hour of one core: a test of crates/fuzz checks that each only calls its body,
 # which is compiled below, and runs the minimised corpora.)
 cargo metadata --manifest-path fuzz/Cargo.toml --locked --format-version 1 >/dev/null
+# Each page is in the table of contents, and each link leads to a page, a file or a heading.
+scripts/site.py
 if scripts/deny.sh --installed; then
     # Advisories change independently of the code: a developer checks them by `make deny`.
     if [ "${CI:-}" = true ]; then scripts/deny.sh; else scripts/deny.sh bans licenses sources; fi
@@ -72,6 +74,8 @@ again() {
     tests --no-run --message-format json 2>/dev/null | scripts/executables.py "$@"
 }
 logged tests --no-fail-fast
+# The tutorial that measures nothing; the others take minutes of an idle machine (`make tutorials`).
+[ "$(id -u)" != 0 ] || logged scripts/tutorials.py --program target/debug/cipherbench docs/start/gateway-pair.md
 # Programs that create files for others to read, or for nobody else, again under the umask of distributions that let the
 # user's group write, and under the closed one: what trusts a file or folder sets its mode. (Tests that only compute are left out.)
 for mask in 002 077; do
