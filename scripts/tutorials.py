@@ -205,7 +205,7 @@ def main():
             results.append(f"{page.name}: {busy if disturbed else 'as printed'}")
         except Wrong as error:
             is_wrong = True
-            results.append(f"{page.name}: {error}")
+            results.append(f"error: the tutorial {page.name} failed: {error}")
     print("\n" + "\n".join(results))
     sys.exit(is_wrong)
 
