@@ -13,7 +13,7 @@ CHAOS ?= 7 20 500 220
 export PATH := $(PATH):$(HOME)/.cargo/bin
 
 .DEFAULT_GOAL := help
-.PHONY: help setup run test build attack bench-capture bench-device bench-direct bench-fleet bench-frames bench-gost bench-handshakes bench-hosts bench-http bench-impair bench-lane bench-memory bench-peers bench-report bench-search campaigns chaos cluster compare-power explore truth emulate soak fuzz fuzz-all lint fmt doc docs tutorials deny hardening sbom reproducible dist install kernel kubernetes token peers clean
+.PHONY: help setup run test build attack bench-capture bench-device bench-direct bench-fleet bench-frames bench-gost bench-handshakes bench-hosts bench-http bench-impair bench-lane bench-memory bench-peers bench-report bench-search campaigns chaos cluster compare-power explore truth emulate soak fuzz fuzz-all lint fmt doc docs tutorials deny hardening sbom reproducible dist install kernel kubernetes python token peers clean
 
 help: ## List the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-16s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -157,6 +157,9 @@ kubernetes: ## Check the manifests in deploy/kubernetes by Kubernetes' schemas
 
 cluster: build ## Apply the manifests to Kubernetes' own API server, controllers and scheduler (Go; a quarter of an hour once)
 	@scripts/cluster.sh
+
+python: ## Test the Python package of results, check its types and style, build its wheel (PyPI; ARGS="-k soak" for some tests)
+	@scripts/python.sh $(ARGS)
 
 token: ## Test PKCS#11 v3.2, ML-DSA and ML-KEM on a software token (needs libclang and pkcs11-tool; 10 minutes)
 	@scripts/token.sh $(ARGS)

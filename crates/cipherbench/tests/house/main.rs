@@ -52,6 +52,7 @@ const FOLDERS: [&str; 13] = [
     "fuzz",
     "labs",
     "packaging",
+    "python",
     "reference",
     "scripts",
     "vectors",
