@@ -71,6 +71,23 @@ def test_no_two_quantities_of_the_schema_have_one_name(schema: Json) -> None:
         assert not re.search(r"(^|_)ns(_|$)", name), name
 
 
+def test_every_procedure_has_a_figure_of_the_schema(schema: Json, repository: Path) -> None:
+    names = set()
+    for path, kind in below(schema, {"$ref": "#/$defs/CellResult"}, ()):
+        if kind == "Estimate":
+            words: list[str] = []
+            for end in range(1, len(path) + 1):
+                words = _estimates._words(path[:end], words)
+            names.add(_names.quantity(words)[0])
+    assert set(_estimates._FIGURES.values()) <= names
+    text = (repository / "docs/campaign.md").read_text(encoding="utf-8")
+    headings = set(re.findall(r"^### `([a-z-]+)`$", text, re.MULTILINE))
+    # Crypto devices have a document of their trials.
+    assert set(_estimates._FIGURES) <= headings | {"speed"}
+    declared = set(re.findall(r"keys of: trials\.([a-z-]+) -->", text))
+    assert declared - {"kat", "fatigue"} <= set(_estimates._FIGURES)
+
+
 def test_sections_and_metrics_are_known(schema: Json) -> None:
     metrics = {one["const"] for one in schema["$defs"]["Metric"]["oneOf"]}
     assert metrics == set(_frames._METRICS)

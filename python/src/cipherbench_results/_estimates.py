@@ -43,6 +43,8 @@ _WORDS: dict[tuple[str, ...], list[str]] = {
 }
 # `mrr` has the figures of `loads` again.
 _LEFT_OUT = {("frames", "mrr")}
+# The counts of a load in the trials of one kind: `quiet_lost_ppm`.
+_LOADS = {("quiet", "load"), ("disturbed", "load")}
 # Keys that tell the entries of a list apart, with the column that has them.
 _LISTS = {
     "goal": "goal",
@@ -53,20 +55,31 @@ _LISTS = {
     "object_bytes": "part",
     "load": "part",
 }
-# The figure of a cell, of its quantities the first that is here. A cell of `latency` has latencies
-# at shares of a throughput, which is searched first.
-_LATENCY_FIGURE = "latency_p50_s"
-_FIGURES = (
-    "payload_throughput_bps",
-    "round_trip_p50_s",
-    "http_transactions_per_s",
-    "video_intact_ratio",
-    "throughput_frames_per_s",
-    "forwarded_frames_per_s",
-    "soak_forwarded_frames_per_s",
-    "burst_frames",
-    "operations_per_s",
-)
+# The figure of a cell by its procedure; `kat` and `fatigue` have counts only.
+_FIGURES = {
+    "tcp": "payload_throughput_bps",
+    "udp": "payload_throughput_bps",
+    "ping": "round_trip_p50_s",
+    "http": "http_transactions_per_s",
+    "flows": "http_transactions_per_s",
+    "video": "video_intact_ratio",
+    "throughput": "throughput_frames_per_s",
+    "load": "forwarded_frames_per_s",
+    "mrr": "forwarded_frames_per_s",
+    "loss-curve": "forwarded_frames_per_s",
+    "latency": "latency_p50_s",
+    "back-to-back": "burst_frames",
+    "recovery": "recovery_s",
+    "service": "service_forwarded_frames_per_s",
+    "soak": "soak_forwarded_frames_per_s",
+    "rekey": "rekey_outage_s",
+    "failover": "failover_outage_s",
+    "reset": "reset_outage_s",
+    "setup": "setup_all_carry_s",
+    "desync": "desync_outage_s",
+    "hostile": "hostile_forwarded_ratio",
+    "speed": "operations_per_s",
+}
 
 
 @dataclass(frozen=True)
@@ -126,7 +139,7 @@ class Estimate:
 
 
 def estimates(cell: Json) -> list[Estimate]:
-    """Return the quantities of a cell, with its figure first."""
+    """Return the quantities of a cell."""
     found: list[Estimate] = []
     for section in ("bulk", "latency", "http", "video", "frames", "device", "cpu", "packet_cost"):
         value = cell.get(section)
@@ -145,13 +158,14 @@ def estimates(cell: Json) -> list[Estimate]:
             name, unit_of_it = monitored_name(monitored)
             place = Place(part=monitored["device"])
             found.append(Estimate(name, unit_of_it, 1.0, place, monitored["mean"]))
-    names = [estimate.quantity for estimate in found]
-    figures = (_LATENCY_FIGURE,) if cell["protocol"] == "latency" else _FIGURES
-    for figure in figures:
-        if figure in names:
-            found.insert(0, found.pop(names.index(figure)))
-            break
     return found
+
+
+def figure(cell: Json, found: list[Estimate]) -> int | None:
+    """Return the place of the estimate that is the cell's figure; of several loads the first."""
+    wanted = _FIGURES.get(cell["protocol"])
+    places = (place for place, one in enumerate(found) if one.quantity == wanted)
+    return next(places, None)
 
 
 def monitored_name(series: Json) -> tuple[str, str]:
@@ -188,6 +202,9 @@ def _estimate(parts: list[str], value: Json, place: Place) -> Estimate:
 
 
 def _words(path: tuple[str, ...], above: list[str]) -> list[str]:
+    # Of events, those that ended: `rekey_outage_s`.
+    if path[-1] in ("ended_ns", "shares") or path[-2:] in _LOADS:
+        return above
     return _WORDS.get(path, [*above, path[-1]] if len(path) > 1 else [path[-1]])
 
 

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 import pandas as pd
 
-from ._estimates import Estimate, estimates, first_goal
+from ._estimates import Estimate, estimates, figure, first_goal
 from ._names import NANO, coordinates
 
 if TYPE_CHECKING:
@@ -158,8 +158,9 @@ def cells(known: Cells) -> pd.DataFrame:
             or None,
         }
         found = estimates(cell)
+        of_figure = figure(cell, found)
         rows += [
-            {**common, **_of_estimate(estimate), "is_figure": place == 0}
+            {**common, **_of_estimate(estimate), "is_figure": place == of_figure}
             for place, estimate in enumerate(found)
         ]
         if not found:

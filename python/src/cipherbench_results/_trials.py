@@ -295,9 +295,7 @@ def _histograms(measured: Json) -> Iterator[tuple[Row, Bins]]:
         yield from _under_load("frames", one)
     for step in frames.get("service") or []:
         if step.get("latency"):
-            part = step["step"]
-            name = part if isinstance(part, str) else " ".join(f"{k} {v}" for k, v in part.items())
-            yield from _under_load("service", step["latency"], name)
+            yield from _under_load("service", step["latency"], _step(step["step"]))
     for segment in frames.get("soak") or []:
         yield {"source": "soak", "part": f"start {segment['start']}"}, _bins(segment["histogram"])
     for disturbance in frames.get("disturbances") or []:
@@ -310,6 +308,13 @@ def _histograms(measured: Json) -> Iterator[tuple[Row, Bins]]:
                 "part": f"{size['object_bytes']} B",
             }
             yield of_size, _bins(size[key], "count")
+
+
+def _step(step: str | Json) -> str:
+    """Return the name of a step of a service as results.json has it."""
+    if isinstance(step, dict):
+        return f"{step['cir']} % of CIR"
+    return "CIR + EIR" if step == "eir" else step
 
 
 def _under_load(source: str, one: Json, part: str | None = None) -> Iterator[tuple[Row, Bins]]:
