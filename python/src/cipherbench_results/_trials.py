@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
+import pandas as pd
+
 from ._estimates import monitored_name
 from ._files import parse
 from ._frames import OF_CELL, Cells, frame
@@ -11,8 +13,6 @@ from ._names import NANO, unit
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
-
-    import pandas as pd
 
     from ._files import Journal
 
@@ -50,6 +50,38 @@ LATENCY = [
 ]
 
 
+# What the points of one series have in common, next to the columns of their trial.
+_OF_SERIES = ("source", "part", "way", "quantity", "unit")
+
+
+class _Table:
+    """Rows that share most of their columns: a long run has millions of bins in few histograms."""
+
+    def __init__(self, names: list[str]) -> None:
+        self.heads: list[Row] = []
+        self.of: list[int] = []
+        self.values: dict[str, list[Any]] = {name: [] for name in names}
+
+    def head(self, row: Row) -> int:
+        """Add the common columns of rows, and return their place."""
+        self.heads.append(row)
+        return len(self.heads) - 1
+
+    def add(self, head: int, *values: Any) -> None:
+        """Add a row."""
+        self.of.append(head)
+        for column, value in zip(self.values.values(), values):
+            column.append(value)
+
+    def frame(self, columns: list[str]) -> pd.DataFrame:
+        """Make the frame with these columns."""
+        common = frame(self.heads, [name for name in columns if name not in self.values])
+        made = common.take(self.of).reset_index(drop=True)
+        for name, values in self.values.items():
+            made[name] = pd.array(values, dtype="Int64" if name == "frames" else "float64")
+        return made[columns]
+
+
 def _measured(journal: Journal, known: Cells, *, invalid: bool) -> Iterator[tuple[Row, Json, Json]]:
     """Yield the trials that are measured, or invalid too: the columns of each, its cell in the plan
     and what was measured.
@@ -69,12 +101,19 @@ def _measured(journal: Journal, known: Cells, *, invalid: bool) -> Iterator[tupl
 
 def series(journal: Journal, known: Cells, *, invalid: bool) -> pd.DataFrame:
     """Make a row for each value of each time series."""
-    rows: list[Row] = []
+    table = _Table(["t_s", "width_s", "value", "max"])
     for row, cell, measured in _measured(journal, known, invalid=invalid):
+        # Points of one quantity are one after the other, or alternate with a few others.
+        heads: dict[tuple[Any, ...], int] = {}
         for point in _points(cell, measured):
             point.setdefault("unit", unit(point["quantity"]))
-            rows.append({**row, **point})
-    return frame(rows, known.columns(SERIES))
+            of_head = {key: point.get(key) for key in _OF_SERIES}
+            key = tuple(of_head.values())
+            if key not in heads:
+                heads[key] = table.head({**row, **of_head})
+            values = (point[name] for name in ("t_s", "width_s", "value"))
+            table.add(heads[key], *values, point.get("max"))
+    return table.frame(known.columns(SERIES))
 
 
 def _points(cell: Json, measured: Json) -> Iterator[Row]:
@@ -246,26 +285,18 @@ def _monitored(monitored: Json) -> Iterator[Row]:
 
 def latency(journal: Journal, known: Cells, *, invalid: bool) -> pd.DataFrame:
     """Make a row for each bin of each histogram."""
-    rows: list[Row] = []
+    table = _Table(["above_s", "upto_s", "frames", "share", "share_upto"])
     for row, _, measured in _measured(journal, known, invalid=invalid):
         for of_histogram, bins in _histograms(measured):
-            of_row = {**row, **of_histogram}
-            total = sum(count for _, count in bins)
+            head = table.head({**row, **of_histogram})
+            total = sum(count for _, count in bins) or 1
             above, before = 0, 0
             for upto, count in bins:
                 before += count
-                rows.append(
-                    {
-                        **of_row,
-                        "above_s": above * NANO,
-                        "upto_s": upto * NANO,
-                        "frames": count,
-                        "share": count / total if total else None,
-                        "share_upto": before / total if total else None,
-                    },
-                )
+                times = (above * NANO, upto * NANO)
+                table.add(head, *times, count, count / total, before / total)
                 above = upto
-    return frame(rows, known.columns(LATENCY))
+    return table.frame(known.columns(LATENCY))
 
 
 Bins = list[tuple[int, int]]
