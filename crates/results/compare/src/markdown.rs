@@ -165,7 +165,7 @@ fn prose(text: &str) -> String {
     let is_code =
         |part: &str| !part.is_empty() && !part.contains(|c: char| c == '|' || c.is_control());
     let codes = parts.iter().skip(1).step_by(2);
-    if parts.len() % 2 == 0 || !codes.into_iter().all(|part| is_code(part)) {
+    if parts.len().is_multiple_of(2) || !codes.into_iter().all(|part| is_code(part)) {
         return in_markdown(text);
     }
     let indexed = parts.iter().enumerate();
