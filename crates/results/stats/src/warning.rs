@@ -213,7 +213,7 @@ pub(crate) fn warnings(
         run::made_again(journal),
         run::sittings_apart(cells),
         run::environment_changed(journal),
-        run::few_repeats(journal),
+        run::few_repeats(journal, progress),
         disturbed::hostile_delivered(journal, cells),
         disturbed::fails_open(cells),
         insecure(cells),

@@ -1,8 +1,9 @@
 //! Claims about a device compared with its measured figures.
 //!
 //! A claim is *met* or *not met* only if the whole interval of the figure is on one side of it:
-//! Student's t at a level that counts all claims of the run ([`super::significance`]). It is *not
-//! decided*
+//! Student's t at a level that counts all claims of the run ([`super::significance`]). If some
+//! searches of a cell lack the lower bound, the bounds of the others decide (`bounds`). It is
+//! *not decided*
 //!
 //! 1. if the cell has no figure, or one repeat only, or two bands of repeats;
 //! 2. if the interval contains the claim (for a search, the interval extends to its upper bound);
@@ -13,14 +14,16 @@
 //!
 //! Claims change neither the status of a cell nor the exit status of a run.
 
+mod bounds;
+
 use crate::analysis::compare::Comparison;
 use crate::analysis::cores::machines_of;
 use crate::analysis::scaling;
 use crate::analysis::significance::{Level, against};
 use crate::cell::{CellResult, Reason, Status};
 use crate::figures::estimate::Estimate;
-use crate::figures::frames::LayerRates;
-use crate::figures::frames::Limit;
+use crate::figures::frames::{LayerRates, Limit};
+use bounds::FoundBounds;
 use journal::Journal;
 use plan::{Bound, Claim, ClaimUnit, LatencyPath, Measurement, Percentile, Procedure};
 use schemars::JsonSchema;
@@ -50,7 +53,8 @@ pub struct ClaimResult {
     pub conditions: Option<String>,
     /// The conditions here.
     pub conditions_here: String,
-    /// Measured figure, in the same unit; `null` without one.
+    /// Measured figure, in the same unit; `null` without one. If only some searches of the cell
+    /// found a lower bound: of these, with their number.
     pub measured: Option<Estimate>,
     /// Measured by claimed.
     pub ratio: Option<f64>,
@@ -92,6 +96,8 @@ struct Figure {
     value: Option<Estimate>,
     /// Upper bound of a search.
     upper: Option<Estimate>,
+    /// The bounds of a search that lacks the lower one in some repeats, in place of a value.
+    bounds: Option<FoundBounds>,
     /// Highest offered load.
     offered: Option<f64>,
     /// The same without a device in the path, a bound for every device.
@@ -141,6 +147,9 @@ impl ClaimedFigure<'_> {
     /// repeats.
     fn p(&self) -> Option<f64> {
         let claimed = self.claim.value as f64;
+        if let Some(bounds) = &self.figure.bounds {
+            return bounds.p(claimed);
+        }
         let found = self.figure.value.as_ref()?;
         let upper = self.figure.upper.as_ref().unwrap_or(found);
         // A figure may be found on either side of the claim, so the smaller p-value is the one
@@ -201,6 +210,10 @@ impl Judge<'_> {
             load_percent: figure.percent,
             ..claim.clone()
         };
+        let measured = match &figure.bounds {
+            Some(bounds) => bounds.lower.clone(),
+            None => figure.value,
+        };
         ClaimResult {
             dut: planned.dut.name.clone(),
             cell: cell.id.clone(),
@@ -215,8 +228,8 @@ impl Judge<'_> {
             source: claim.source.clone(),
             conditions: (!claim.conditions.is_empty()).then(|| claim.conditions.clone()),
             conditions_here: here,
-            ratio: figure.value.as_ref().map(|found| found.mean / claimed),
-            measured: figure.value,
+            ratio: measured.as_ref().map(|found| found.mean / claimed),
+            measured,
             verdict,
             reason,
         }
@@ -289,6 +302,15 @@ impl Judge<'_> {
         let cell = &self.cells[place];
         let text = |value: f64| printed(claim.unit, value);
         let undecided = |reason: String| (ClaimVerdict::NotDecided, reason);
+        if let Some(bounds) = &figure.bounds {
+            let question = bounds::Question {
+                claim,
+                level: self.level,
+                contention: scaling::contention(self.journal, place, cell),
+                rig: self.rig(place),
+            };
+            return bounds.decide(&question);
+        }
         let Some(found) = &figure.value else {
             return undecided(no_figure(cell));
         };
@@ -312,7 +334,14 @@ impl Judge<'_> {
             .map_or(high, |(_, upper)| upper.max(high));
         // From here on the interval decides, unless something other than the device explains its
         // side of the claim.
-        let range = format!("from {} to {}", text(low), text(upper));
+        // Several claims share the level, which is then above 95 %.
+        let certainty = (1e5 * (1.0 - self.level.alpha())).round() / 1e3;
+        let range = format!(
+            "{}, with {certainty} % certainty from {} to {}",
+            text(found.mean),
+            text(low),
+            text(upper)
+        );
         let (keeps, breaks) = match claim.bound {
             Bound::AtLeast => (low >= claimed, upper < claimed),
             Bound::AtMost => (upper <= claimed, low > claimed),
@@ -348,6 +377,13 @@ impl Judge<'_> {
             (_, true) => (ClaimVerdict::NotMet, format!("Measured {range}.")),
             _ => undecided(format!("Measured {range}: the claim lies within.")),
         }
+    }
+
+    /// The frame rate of the path without a device, under the same conditions.
+    fn rig(&self, place: usize) -> Option<&Estimate> {
+        let own = &self.cells[place];
+        let mut group = self.cells.iter().filter(|other| other.group == own.group);
+        group.find(|other| other.measures_rig())?.frame_rate()
     }
 
     /// Returns what may limit a throughput other than the device.
@@ -462,9 +498,13 @@ fn frames(cell: &CellResult, claim: &Claim) -> Figure {
         Some(name) => named(name),
         None => found.goals.first(),
     };
+    let Some(goal) = goal else {
+        return Figure::default();
+    };
     Figure {
-        value: goal.and_then(|goal| goal.lower.as_ref()).map(of),
-        upper: goal.and_then(|goal| goal.upper.as_ref()).map(of),
+        value: goal.lower.as_ref().map(of),
+        upper: goal.upper.as_ref().map(of),
+        bounds: FoundBounds::of(goal, of),
         ..Figure::default()
     }
 }

@@ -80,7 +80,8 @@ pub struct CpuResult {
     pub dut_cores: Option<Estimate>,
     /// The rest: softirq, kernel threads, the tester itself.
     pub kernel_cores: Estimate,
-    /// All of it.
+    /// All of it, by the machine's counters, but at least what stations and DUT used: ticks of
+    /// the machine's counters are coarser than those of processes.
     pub busy_cores: Estimate,
     /// The part of it on host b, in a lab of two hosts.
     #[serde(skip)]
@@ -95,8 +96,13 @@ pub struct CpuResult {
 
 /// Busy time of every machine: the record has that of a second host apart.
 fn busy_ns(trial: &Measured) -> u64 {
-    let on_b = trial.cpu.machine_b.map_or(0, |host| host.busy_ns);
-    trial.cpu.busy_ns.saturating_add(on_b)
+    let cpu = &trial.cpu;
+    let on_b = cpu.machine_b.map_or(0, |host| host.busy_ns);
+    let all = cpu.busy_ns.saturating_add(on_b);
+    // The kernel counts a machine's time by sampled ticks and a process's time exactly. In a short
+    // trial the ticks may miss most of it, and a whole is never less than its known parts.
+    let known = cpu.stations_ns.saturating_add(cpu.dut_ns.unwrap_or(0));
+    all.max(known)
 }
 
 /// Payload received, the sum of both ways of a duplex transfer.

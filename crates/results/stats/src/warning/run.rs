@@ -23,10 +23,19 @@ pub(super) fn not_ended(progress: &Progress) -> Option<Warning> {
     if progress.ended && made == planned {
         return None;
     }
+    let text = if made == planned {
+        // A run may be interrupted while it repeats trials.
+        format!(
+            "The run did not come to its end: all {planned} trials were made, but it may have been \
+             repeating some."
+        )
+    } else {
+        format!("The run did not come to its end: {made} of {planned} trials were made.")
+    };
     warning(
         WarningKind::NotEnded,
         vec![],
-        format!("The run did not come to its end: {made} of {planned} trials were made."),
+        text,
         "Go on with it: cipherbench resume RUN.",
     )
 }
@@ -185,14 +194,20 @@ pub(super) fn environment_changed(journal: &Journal) -> Option<Warning> {
     )
 }
 
-pub(super) fn few_repeats(journal: &Journal) -> Option<Warning> {
+pub(super) fn few_repeats(journal: &Journal, progress: &Progress) -> Option<Warning> {
     let repeats = journal.header.plan.repeats;
     (repeats < FEW_REPEATS).then_some(())?;
     warning(
         WarningKind::FewRepeats,
         vec![],
         format!(
-            "Each cell was measured {}: the spread says little.",
+            "Each cell {} {}: the spread says little.",
+            if progress.trials_measured + progress.trials_skipped == progress.trials_planned {
+                "was measured"
+            } else {
+                // Some repeats are invalid, failed or still to come.
+                "is to be measured"
+            },
             times(repeats)
         ),
         "Use at least 3 repeats, and 5 if devices are compared.",

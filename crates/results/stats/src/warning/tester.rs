@@ -360,9 +360,18 @@ fn stalls(
     words: fn(&FrameTrial) -> String,
 ) -> Vec<Finding<'_>> {
     let found = readings(journal).into_iter().filter_map(|(record, read)| {
-        let stalled = bearing(read.frames()?).filter(|trial| is_stalled(trial));
+        let frames = read.frames()?;
+        let stalled = bearing(frames).filter(|trial| is_stalled(trial));
         let trial = stalled.max_by_key(|trial| ns(trial))?;
-        let words = format!(": {}", words(trial));
+        let of_evidence = frames.evidence_trial.and_then(|at| frames.trials.get(at));
+        // Its duration and load may be others than those of the procedure's trials, by which a
+        // reader would look for it.
+        let which = if of_evidence.is_some_and(|own| std::ptr::eq(own, trial)) {
+            " (the trial for the evidence)"
+        } else {
+            ""
+        };
+        let words = format!(": {}{which}", words(trial));
         Some(Finding::of(record, ns(trial), words))
     });
     found.collect()
@@ -396,7 +405,7 @@ pub(super) fn sender_stalled(journal: &Journal) -> Option<Warning> {
     let (cells, words) = worst(found)?;
     let text = format!(
         "In {} the sending station stood still for {} or more, or sent over {} % of its frames late, in a \
-         trial that a figure rests on: {words}.",
+         trial that a figure or its evidence rests on: {words}.",
         counted(cells.len(), "cell"),
         duration_ns(FrameTrial::STALL_NS as f64),
         FrameTrial::LATE_PERCENT
@@ -413,8 +422,8 @@ pub(super) fn receiver_stalled(journal: &Journal) -> Option<Warning> {
     let found = stalls(journal, FrameTrial::receiver_stalled, stood_ns, words);
     let (cells, words) = worst(found)?;
     let text = format!(
-        "In {} the receiving station did not look at its port for {} or more in a trial that a figure rests \
-         on: {words}.",
+        "In {} the receiving station did not look at its port for {} or more in a trial that a figure or its \
+         evidence rests on: {words}.",
         counted(cells.len(), "cell"),
         duration_ns(FrameTrial::STALL_NS as f64)
     );

@@ -64,6 +64,23 @@ fn cpu_is_cores_kept_busy_and_bits_are_divided_by_it_as_rates() {
     ));
 }
 
+/// A machine's counters have coarser ticks than a process's, and may miss what it did.
+#[test]
+fn busy_cores_are_never_less_than_their_parts() {
+    let mut journal = journal(vec![tcp("direct")], 2, 8);
+    for (repeat, busy_ns) in [(1, SECOND_NS / 50), (2, 4 * SECOND_NS)] {
+        let mut found = transfer(250);
+        found.cpu.busy_ns = busy_ns;
+        found.cpu.kernel_ns = busy_ns.saturating_sub(3 * SECOND_NS);
+        record(&mut journal, "tcp/direct", repeat, measured(found));
+    }
+    let results = Results::of(&journal);
+    let cpu = results.cells[0].cpu.as_ref().unwrap();
+    let dut = cpu.dut_cores.as_ref().unwrap().mean;
+    let parts = cpu.stations_cores.mean + dut + cpu.kernel_cores.mean;
+    assert!(close(cpu.busy_cores.mean, parts), "{cpu:?}");
+}
+
 #[test]
 fn an_invalid_repeat_leaves_the_figure_of_the_valid_ones_and_its_reason() {
     let mut journal = journal(vec![tcp("direct")], 3, 8);

@@ -385,3 +385,67 @@ fn claims_come_in_the_campaigns_order_a_row_for_each_cell() {
         .collect();
     assert_eq!(cells, ["tcp/cipherbench", "tcp/direct", "tcp/direct"]);
 }
+
+/// A claim about a search that found these bounds, on 8 cores beside a rig of the fixture.
+fn by_bounds(bounds: &[frame_fixture::Bounds], bound: Bound, value: u64) -> ClaimResult {
+    let cells = [
+        (throughput("auto", 64), bounds),
+        (throughput("straight", 64), &RIG[..]),
+    ];
+    let cell = "throughput/frame=64/direction=both/auto";
+    let frames = ClaimUnit::FramesPerS;
+    judged(
+        searched(&cells),
+        claim("throughput", bound, value, frames, cell),
+    )
+}
+
+#[test]
+fn bounds_that_some_repeats_found_decide_a_claim() {
+    let some = [
+        (Some(400_000), Some(410_000)),
+        (Some(400_000), Some(410_000)),
+        (None, Some(410_000)),
+    ];
+    let at_least = |value| by_bounds(&some, Bound::AtLeast, value);
+    let met = at_least(300_000);
+    assert_eq!(met.verdict, ClaimVerdict::Met, "{}", met.reason);
+    assert_eq!(
+        met.reason,
+        "Found: lower bound 400 kpps (2 of 3 repeats), upper bound 410 kpps (mean of all repeats)."
+    );
+    assert_eq!(met.measured.unwrap().n, 2);
+    let missed = at_least(500_000);
+    assert_eq!(missed.verdict, ClaimVerdict::NotMet, "{}", missed.reason);
+    let within = at_least(405_000);
+    assert_eq!(within.verdict, ClaimVerdict::NotDecided);
+    let at_most = by_bounds(&some, Bound::AtMost, 500_000);
+    assert_eq!(at_most.verdict, ClaimVerdict::Met, "{}", at_most.reason);
+}
+
+#[test]
+fn a_repeat_that_ended_below_a_claim_contradicts_the_others() {
+    let below = [
+        (Some(400_000), Some(410_000)),
+        (Some(400_000), Some(410_000)),
+        (None, Some(200_000)),
+    ];
+    let found = by_bounds(&below, Bound::AtLeast, 300_000);
+    assert_eq!(found.verdict, ClaimVerdict::NotDecided, "{}", found.reason);
+}
+
+#[test]
+fn one_lower_bound_has_no_spread_but_is_reported() {
+    let some = [(Some(33_660), None), (None, Some(49_086))];
+    let found = by_bounds(&some, Bound::AtLeast, 3_500);
+    assert_eq!(found.verdict, ClaimVerdict::NotDecided);
+    assert!(
+        found.reason.starts_with(
+            "Found: lower bound 33.7 kpps (1 of 2 repeats), upper bound 49.1 kpps \
+             (1 of 2 repeats). One repeat has no spread."
+        ),
+        "{}",
+        found.reason
+    );
+    assert!((found.ratio.unwrap() - 33_660.0 / 3_500.0).abs() < 1e-9);
+}

@@ -12,6 +12,7 @@ mod frame_fixture;
 mod frames;
 mod hybrids;
 mod keys;
+mod loads;
 mod machine;
 mod monitored;
 mod null_run;

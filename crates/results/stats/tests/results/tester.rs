@@ -153,6 +153,33 @@ fn a_sender_that_stood_still_is_a_warning() {
     assert!(stalled.sender_stalled() && !stalled.came_in_bursts());
 }
 
+/// Its duration and load are not those of the procedure, by which a reader would look for it.
+#[test]
+fn a_stall_in_the_trial_for_the_evidence_names_this_trial() {
+    let cell = frame_fixture::cell(
+        "router",
+        64,
+        Procedure::Mrr(plan::Mrr {
+            max_load: None,
+            trials: 1,
+            trial_ns: SECOND_NS / 5,
+            drain_ns: 0,
+        }),
+    );
+    let mut stalled = trial(2_230_000, 2_000_000);
+    stalled.receiver_stood_ns_max = 293_000_000;
+    let mut run = journal(vec![cell.clone()], 1, 8);
+    let frames = FrameResult {
+        trials: vec![trial(694_000, 299_000), stalled],
+        evidence_trial: Some(1),
+        ..FrameResult::default()
+    };
+    add(&mut run, &cell, 1, frames);
+    let found = of(&run, WarningKind::ReceiverStalled).unwrap();
+    let words = "at 2.23 Mpps (the trial for the evidence)";
+    assert!(found.text.contains(words), "{}", found.text);
+}
+
 #[test]
 fn a_receiver_that_stood_still_is_a_warning() {
     let mut stalled = trial(200_000, 200_000);

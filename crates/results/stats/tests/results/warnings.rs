@@ -313,3 +313,35 @@ fn a_tool_that_uses_one_of_many_tunnels_is_reported() {
     assert_eq!(found.kind, WarningKind::OneTunnel);
     assert_eq!(found.cells, ["tcp/box"]);
 }
+
+/// A run is reported while it repeats invalid trials, and before it has measured anything.
+#[test]
+fn an_unfinished_run_claims_neither_an_end_nor_repeats() {
+    let mut run = journal(vec![tcp("direct")], 2, 8);
+    run.end = None;
+    let text = |run: &Journal, kind: WarningKind| {
+        let warnings = Results::of(run).warnings;
+        let found = warnings.into_iter().find(|found| found.kind == kind);
+        found.unwrap().text
+    };
+    assert_eq!(
+        text(&run, WarningKind::FewRepeats),
+        "Each cell is to be measured twice: the spread says little."
+    );
+    assert_eq!(
+        text(&run, WarningKind::NotEnded),
+        "The run did not come to its end: 0 of 2 trials were made."
+    );
+    for repeat in [1, 2] {
+        record(&mut run, "tcp/direct", repeat, measured(transfer(250)));
+    }
+    assert_eq!(
+        text(&run, WarningKind::NotEnded),
+        "The run did not come to its end: all 2 trials were made, but it may have been repeating \
+         some."
+    );
+    assert_eq!(
+        text(&run, WarningKind::FewRepeats),
+        "Each cell was measured twice: the spread says little."
+    );
+}

@@ -22,7 +22,8 @@ pub struct LoadResult {
     pub offered: LayerRates,
     /// Forwarding rate: frames received intact, divided by the time during which they were offered.
     pub forwarded: LayerRates,
-    /// Lost (RFC 1242 §3.6): sent and not received.
+    /// Lost (RFC 1242 §3.6): sent and not received. A repeat's value is the mean of its trials'
+    /// ratios.
     pub lost_ppm: Estimate,
     /// Received after a later frame of their flow (RFC 4737 §3).
     pub reordered_ppm: Estimate,
@@ -34,6 +35,20 @@ pub struct LoadResult {
     pub account: LossAccount,
     /// Each direction if both are loaded; empty for one, and for older journals.
     pub directions: Vec<DirectionLoss>,
+}
+
+impl LoadResult {
+    /// The share of the offered load that the mean forwarding rate lacks, in parts per million. The
+    /// mean of the repeats' shares (`lost_ppm`) differs from it if their loads differ, and beside
+    /// both rates it would contradict them.
+    #[must_use]
+    pub fn not_forwarded_ppm(&self) -> f64 {
+        let offered = self.offered.frames_per_s.mean;
+        if offered <= 0.0 {
+            return 0.0;
+        }
+        1e6 * (1.0 - self.forwarded.frames_per_s.mean / offered).max(0.0)
+    }
 }
 
 /// The trials of the procedure itself, then the one for the evidence; without the one that found

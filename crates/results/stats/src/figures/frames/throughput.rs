@@ -44,6 +44,11 @@ pub struct GoalResult {
     pub lower: Option<LayerRates>,
     /// Relevant upper bound; `null` when a repeat has none.
     pub upper: Option<LayerRates>,
+    /// Lower bound of the repeats that have one, if others have none; `null` otherwise. No figure of
+    /// the cell: the repeats that lack it may be the worse ones.
+    pub lower_of_some: Option<LayerRates>,
+    /// Upper bound of the repeats that have one, if others have none; `null` otherwise.
+    pub upper_of_some: Option<LayerRates>,
     /// Conditional throughput: forwarding rate at the lower bound; `null` when a repeat has none.
     pub conditional_throughput: Option<LayerRates>,
     /// Trials at the lower bounds, over all repeats.
@@ -145,6 +150,32 @@ impl GoalResult {
         self.upper_account.as_ref().is_some_and(is_testers)
     }
 
+    /// The lower bound, of all repeats or else of those that have one. Its estimate has their number.
+    #[must_use]
+    pub fn known_lower(&self) -> Option<&LayerRates> {
+        self.lower.as_ref().or(self.lower_of_some.as_ref())
+    }
+
+    /// The upper bound, of all repeats or else of those that have one; `None` if the tester failed
+    /// there, which is no finding about the device.
+    #[must_use]
+    pub fn known_upper(&self) -> Option<&LayerRates> {
+        let known = self.upper.as_ref().or(self.upper_of_some.as_ref());
+        known.filter(|_| !self.upper_is_testers())
+    }
+
+    /// Number of repeats with an outcome.
+    #[must_use]
+    pub fn repeats(&self) -> u32 {
+        self.outcomes.iter().map(|found| found.repeats).sum()
+    }
+
+    /// Whether some repeat ended in an outcome.
+    #[must_use]
+    pub fn has_outcome(&self, outcome: GoalOutcome) -> bool {
+        self.outcomes.iter().any(|found| found.outcome == outcome)
+    }
+
     /// Whether the result of every repeat is regular (RFC 9971, Goal Result): both bounds are known
     /// and as close as the goal's width. A report must mark results that are not.
     #[must_use]
@@ -163,13 +194,22 @@ impl GoalResult {
             .iter()
             .map(|found| GoalRepeat::of(goal, search, *found))
             .collect();
-        let rates = |value: fn(&GoalBounds) -> Option<f64>| {
+        let values = |value: fn(&GoalBounds) -> Option<f64>| {
             let values = found.iter();
-            let values = values.map(|own| (own.repeat, own.bounds.and_then(value)));
+            values.map(move |own| (own.repeat, own.bounds.and_then(value)))
+        };
+        let rates = |value: fn(&GoalBounds) -> Option<f64>| {
             // When one repeat lacks a bound, the cell has none: the repeats that failed are the
             // ones missing.
-            Some(lengths.rates(Estimate::of_all(values)?))
+            Some(lengths.rates(Estimate::of_all(values(value))?))
         };
+        // A bound that was proven in one repeat stays proven, so it is kept apart from the figure.
+        let of_some = |value: fn(&GoalBounds) -> Option<f64>| {
+            let known = Estimate::of_known(values(value))?;
+            ((known.n as usize) < found.len()).then(|| lengths.rates(known))
+        };
+        let lower = |bounds: &GoalBounds| bounds.lower.map(|load| load as f64);
+        let upper = |bounds: &GoalBounds| bounds.upper.map(|load| load as f64);
         let sum = |count: fn(&GoalBounds) -> u32| -> u64 {
             let known = found.iter().filter_map(|own| own.bounds);
             known.map(|bounds| u64::from(count(bounds))).sum()
@@ -177,8 +217,10 @@ impl GoalResult {
         Self {
             goal: goal.name.clone(),
             parameters: goal.criteria,
-            lower: rates(|bounds| bounds.lower.map(|load| load as f64)),
-            upper: rates(|bounds| bounds.upper.map(|load| load as f64)),
+            lower: rates(lower),
+            upper: rates(upper),
+            lower_of_some: of_some(lower),
+            upper_of_some: of_some(upper),
             conditional_throughput: rates(|bounds| {
                 bounds.lower.map(|_| bounds.conditional_throughput)
             }),
