@@ -23,7 +23,7 @@ mod tester;
 pub(crate) mod tools;
 pub(crate) mod transfer;
 mod trial;
-mod trouble;
+pub(crate) mod trouble;
 pub(crate) mod video;
 mod weather;
 
@@ -139,7 +139,8 @@ fn all() -> impl Iterator<Item = &'static Section> {
 
 /// Returns the sections of a run with content, and their blocks.
 pub(crate) fn sections(run: &Run<'_>, document: Document) -> Vec<(&'static Section, Vec<Block>)> {
-    let built = all().map(|section| (section, Blocks::of(section, run, document)));
+    let shown = all().filter(|section| document != Document::Brief || section.brief);
+    let built = shown.map(|section| (section, Blocks::of(section, run, document)));
     built.filter(|(_, blocks)| !blocks.is_empty()).collect()
 }
 

@@ -12,7 +12,8 @@ use crate::layout::evidence::Summary;
 use crate::order::unique;
 use crate::topic;
 use crate::topic::frames::throughput;
-use stats::{CellResult, LARGE_SPREAD_PERCENT, Status};
+use crate::topic::trouble;
+use stats::{CellResult, LARGE_SPREAD_PERCENT, Reason, Status, WarningKind};
 
 /// The beginning of every document.
 pub(super) struct FirstScreen {
@@ -94,22 +95,24 @@ fn without(run: &Run<'_>, device: &str) -> String {
     if let [first, others @ ..] = searches.as_slice() {
         return format!("No figure: {first}{}", and_more(others.len()));
     }
-    let all = cells().flat_map(|cell| &cell.reasons);
-    let all = unique(all.map(|reason| match reason.explanation {
-        Some(_) => reason.in_short(),
-        None => reason.text.clone(),
-    }));
-    match all.as_slice() {
-        [first, others @ ..] => {
+    let all: Vec<&Reason> = cells().flat_map(|cell| &cell.reasons).collect();
+    // The numbers of a check differ in each trial, and are no further reasons.
+    let kinds = unique(all.iter().map(|reason| trouble::kind(reason)));
+    match all.first() {
+        Some(first) => {
+            let first = match first.explanation {
+                Some(_) => first.in_short(),
+                None => first.text.clone(),
+            };
             // Joins the lines of an error and its help.
             let first = Cell::reason(format!("No figure: {first}")).text;
-            first + &and_more(others.len())
+            first + &and_more(kinds.len() - 1)
         }
         // After the end of a run, `yet` would promise a figure.
-        [] if run.results.progress.ended => {
+        None if run.results.progress.ended => {
             "No figure: no trial gave one; the tables say why.".to_owned()
         }
-        [] => "No figure yet.".to_owned(),
+        None => "No figure yet.".to_owned(),
     }
 }
 
@@ -148,12 +151,17 @@ fn doubt(run: &Run<'_>, device: &str) -> String {
         parts.push(format!("repeats are invalid or missing in {cells}"));
     }
     let spreads = own().filter_map(|cell| Some((cell, cell.spread_percent()?)));
+    let wide = spreads
+        .clone()
+        .filter(|(_, spread)| *spread > LARGE_SPREAD_PERCENT);
+    let wide = wide.count();
     // Only the widest spread is named, as the table of spreads has all.
     let widest = spreads.max_by(|(_, a), (_, b)| a.total_cmp(b));
     if let Some((cell, spread)) = widest.filter(|(_, spread)| *spread > LARGE_SPREAD_PERCENT) {
+        // The cell need not be that of a figure above it.
         let whose = match own().count() {
             1 => String::new(),
-            _ => format!(" (`{}`)", cell.id),
+            all => format!(" in {wide} of {all} cells (most: `{}`)", cell.id),
         };
         parts.push(format!(
             "repeats are up to {} from their mean{whose}",
@@ -213,7 +221,22 @@ fn soundness(run: &Run<'_>) -> String {
         }
         (made, passed) => format!("{trials}; {passed} of {made} checks of the evidence passed."),
     };
-    checked + &bad + &without_bounds(run) + &left_out(run)
+    checked + &unjudged(run, &checks) + &bad + &without_bounds(run) + &left_out(run)
+}
+
+/// ` In 20 trials no check judged whether other programs disturbed them …`: without it, the passed
+/// checks would contradict the warning that others used the machine. May be empty.
+fn unjudged(run: &Run<'_>, checks: &Summary) -> String {
+    let mut warnings = run.results.warnings.iter();
+    let is_taken = warnings.any(|warning| warning.kind == WarningKind::MachineTaken);
+    if !is_taken || checks.machine_unjudged == 0 {
+        return String::new();
+    }
+    format!(
+        " In {} no check judged whether other programs disturbed them (shorter than 500 ms, or in \
+         memory); a warning says how much these took.",
+        counted(checks.machine_unjudged, "trial")
+    )
 }
 
 /// ` The searches of 2 cells gave no figure; the tables say why.`; may be empty.

@@ -35,7 +35,12 @@ pub(crate) fn count_mark(cell: &CellResult) -> String {
     }
 }
 
-/// The same with the failed check of the first invalid repeat: ` [2 of 3: no-clear-text]`.
+/// ` [1 of 3]`, for a figure that so many repeats found.
+pub(crate) fn found_in(repeats: u32, cell: &CellResult) -> String {
+    format!(" [{repeats} of {}]", cell.repeats.planned)
+}
+
+/// [`count_mark`] with the failed check of the first invalid repeat: ` [2 of 3: no-clear-text]`.
 pub(crate) fn partly_mark(cell: &CellResult) -> String {
     let mark = count_mark(cell);
     let mut reasons = cell.reasons.iter();

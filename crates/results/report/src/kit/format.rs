@@ -237,6 +237,17 @@ pub(crate) fn command_line(words: &[String]) -> String {
     quoted.join(" ")
 }
 
+/// Lowers the first letter, except that of an abbreviation.
+pub(crate) fn uncapitalized(text: &str) -> String {
+    let mut characters = text.chars();
+    match (characters.next(), characters.clone().next()) {
+        (Some(first), Some(second)) if second.is_lowercase() => {
+            first.to_lowercase().chain(characters).collect()
+        }
+        _ => text.to_owned(),
+    }
+}
+
 /// A word as a shell reads it back, such as the path of a folder.
 pub(crate) fn quoted(word: &str) -> String {
     // A list of harmless characters is safer than one of all that a shell interprets.

@@ -4,6 +4,8 @@ use super::rich::{Span, spans};
 use super::table::{Cell, Kind, Row, Table};
 use maud::{Markup, html};
 
+/// From this number of columns on, a table is wider than a telephone, which then says so.
+const SCROLLING_COLUMNS: usize = 5;
 /// From this number of columns on, a table uses a smaller font.
 const MANY_COLUMNS: usize = 9;
 /// The same for tables with figures that are together wider than this.
@@ -51,7 +53,7 @@ fn unbroken(text: &str) -> String {
 /// A table with its caption; a wide table scrolls separately.
 pub(crate) fn table(table: &Table) -> Markup {
     html! {
-        div.table {
+        div.table.scrolls[table.columns.len() >= SCROLLING_COLUMNS] {
             table class=[density(table)] {
                 caption {
                     span.title { (table.caption) }

@@ -114,6 +114,8 @@ pub(crate) enum Document {
     Markdown,
     /// The text for a terminal, without commands and prose.
     Terminal,
+    /// The first screen on a terminal; only brief sections.
+    Brief,
 }
 
 /// Collects the blocks of a section.
@@ -144,7 +146,7 @@ impl Blocks {
 
     /// Whether the document omits the details that support the figures.
     pub(crate) fn is_short(&self) -> bool {
-        self.document == Document::Terminal
+        self.document == Document::Brief
     }
 
     pub(crate) fn is_empty(&self) -> bool {

@@ -12,6 +12,8 @@ use std::borrow::Cow;
 
 /// Suffix of figures, names and ratios with repeats measured after a resume.
 pub(crate) const LATE_MARK: &str = " †";
+/// Before the upper bound of a search without a lower one.
+pub(crate) const BELOW: &str = "< ";
 /// Sign before a figure's largest distance of a repeat from the mean.
 const DEVIATION: &str = "±";
 /// Legend of [`DEVIATION`], for tables whose note does not explain it.
@@ -19,10 +21,11 @@ const DEVIATION_MEANING: &str =
     "±: largest distance of a repeat from the mean (per cent of the mean)";
 /// Marks after figures, and their meanings. The legend below a table explains the marks used in it.
 const MARKS: [(&str, &str); 6] = [
-    ("T", "limited by the tester, a lower bound"),
-    ("L", "limited by the link"),
-    ("M", "limited by this machine's cores"),
-    ("?", "not decided what limits it"),
+    // The first word is that of the charts.
+    ("T", "tester, which limits it, so a lower bound"),
+    ("L", "link, which limits it"),
+    ("M", "machine, as its cores limit it"),
+    ("?", "unsure, as it is not decided what limits it"),
     ("*", "irregular search result"),
     (
         "†",
@@ -236,9 +239,25 @@ impl Table {
             .filter(|(mark, _)| is_in(mark))
             .map(|(mark, meaning)| format!("{mark}: {meaning}"))
             .collect();
+        // In tables with marks these stand for a search without a figure.
+        let words = [
+            (BELOW, "<: no lower bound, only this upper one"),
+            ("none", "none: the searches found no lower bound"),
+            (
+                "invalid",
+                "invalid: a check failed; the reasons are listed apart",
+            ),
+        ];
+        for (begin, meaning) in words {
+            let mut words = cells.clone().filter(|cell| cell.kind == Kind::Word);
+            if self.has_marks && words.any(|cell| cell.text.starts_with(begin)) {
+                parts.push(meaning.to_owned());
+            }
+        }
         if cells.clone().any(Cell::is_partly) {
             parts.push(
-                "[m of n]: of m of the n planned repeats; the others are invalid, failed or not run"
+                "[m of n]: of m of the n planned repeats; the others are invalid, failed, not run or \
+                 without such a bound"
                     .to_owned(),
             );
         }

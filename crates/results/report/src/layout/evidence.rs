@@ -5,11 +5,17 @@ use journal::record::{Evidence, FrameTrial, Measured, Outcome, TrialRecord};
 use plan::{Form, LinkForm};
 use stats::CellResult;
 
+/// The check that others left the machine to a trial.
+const MACHINE_CHECK: &str = "machine-was-ours";
+
 /// Checks and sampled frames over all repeats of a cell.
 #[derive(Debug, Default)]
 pub(crate) struct Summary {
     /// Repeats with evidence.
     pub(crate) trials: u32,
+    /// Repeats in which no check judged whether the machine was theirs: measured too shortly, or in
+    /// memory.
+    pub(crate) machine_unjudged: u32,
     pub(crate) checks: usize,
     pub(crate) passed: usize,
     pub(crate) frames: u64,
@@ -77,6 +83,9 @@ impl Summary {
                 sum.coverage.add(&frames.trials);
             }
             sum.trials += 1;
+            let mut checks = evidence.checks.iter();
+            let is_judged = checks.any(|check| check.name == MACHINE_CHECK);
+            sum.machine_unjudged += u32::from(!is_judged);
             sum.checks += evidence.checks.len();
             sum.passed += evidence.checks.iter().filter(|check| check.passed).count();
             sum.frames = sum.frames.saturating_add(evidence.cipher_link.frames);

@@ -7,7 +7,7 @@
 
 use super::{Run, disturbed};
 use plan::{
-    Axis, Cell, Coordinate, Disturbed, FrameTest, LatencyPath, Measurement, Procedure,
+    Axis, Cell, Coordinate, Direction, Disturbed, FrameTest, LatencyPath, Measurement, Procedure,
     ProcedureKind, Role,
 };
 use serde_json::{Value as Json, json};
@@ -355,14 +355,36 @@ impl<'a> FramePoint<'a> {
 
     /// `64 B`, `imix (mean 362 B)`.
     pub(crate) fn name(&self) -> String {
-        match self.traffic.frame_bytes {
-            Some(bytes) => format!("{bytes} B"),
-            None => format!(
-                "{} (mean {:.0} B)",
-                self.traffic.mix, self.traffic.mean_frame_bytes
-            ),
-        }
+        size_name(self.traffic)
     }
+}
+
+/// `64 B`, `imix (mean 362 B)`.
+fn size_name(traffic: &TrafficInfo) -> String {
+    match traffic.frame_bytes {
+        Some(bytes) => format!("{bytes} B"),
+        None => format!("{} (mean {:.0} B)", traffic.mix, traffic.mean_frame_bytes),
+    }
+}
+
+/// The direction of a frame test in words: `both` alone could mean both ways of the traffic.
+pub(crate) fn direction_in_words(direction: Direction) -> &'static str {
+    match direction {
+        Direction::Encrypt => "encrypting",
+        Direction::Decrypt => "decrypting",
+        Direction::Both => "encrypting and decrypting",
+    }
+}
+
+/// `64 B frames, encrypting and decrypting`.
+pub(crate) fn frames_in_words(traffic: &TrafficInfo) -> String {
+    let named = |direction: &Direction| direction.name() == traffic.direction;
+    let direction = Direction::ALL.into_iter().find(named);
+    let direction = match direction {
+        Some(direction) => direction_in_words(direction),
+        None => &traffic.direction,
+    };
+    format!("{} frames, {direction}", size_name(traffic))
 }
 
 impl<'a> Device<'a> {

@@ -6,6 +6,7 @@ use crate::kit::format::{Scale, counted, ratio_number};
 use crate::kit::section::Section;
 use crate::kit::table::{Cell, Table};
 use crate::layout::Run;
+use crate::layout::frames::frames_in_words;
 use stats::{ClaimResult, ClaimVerdict};
 
 pub(super) const SECTION: Section =
@@ -43,7 +44,7 @@ fn verdicts(run: &Run<'_>, short: bool) -> Table {
         let mut cells = vec![
             Cell::label((index + 1).to_string()),
             Cell::label(device),
-            Cell::plain(format!("{}: {}", claim.measure, claim.claim)),
+            Cell::plain(format!("{}: {}", measure(run, claim), claim.claim)),
         ];
         // The reason contains the measured figure.
         if !short {
@@ -65,6 +66,15 @@ fn verdicts(run: &Run<'_>, short: bool) -> Table {
         table.push(cells);
     }
     table
+}
+
+/// The measured quantity, with the frames of its cell: a data sheet has a claim for each size.
+fn measure(run: &Run<'_>, claim: &ClaimResult) -> String {
+    let frames = run.cell(&claim.cell).and_then(|cell| cell.frame_cell());
+    match frames {
+        Some(found) => format!("{}, {}", claim.measure, frames_in_words(&found.traffic)),
+        None => claim.measure.clone(),
+    }
 }
 
 fn measured(claim: &ClaimResult) -> Option<String> {

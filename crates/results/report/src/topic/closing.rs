@@ -16,30 +16,22 @@ pub(super) const WARNINGS: Section =
     .named("Warnings");
 
 pub(super) const ENVIRONMENT: Section = Section::annex("environment", "Environment", |run, out| {
-    if !out.is_short() {
-        out.table(environment(run));
-    }
+    out.table(environment(run));
 });
 
 pub(super) const CELLS: Section = Section::annex("cells", "Cells and commands", |_, out| {
-    if !out.is_short() {
-        out.push(Block::Cells);
-    }
+    out.push(Block::Cells);
 })
 .in_chapter("Commands");
 
 pub(super) const METHOD: Section = Section::annex("method", "Method", |run, out| {
-    if !out.is_short() {
-        out.push(Block::Prose(method(run)));
-    }
+    out.push(Block::Prose(method(run)));
 })
 .named("Method and limits");
 
 pub(super) const LIMITS: Section =
     Section::annex("limits", "What these figures do not mean", |run, out| {
-        if !out.is_short() {
-            out.push(Block::Prose(limits(run)));
-        }
+        out.push(Block::Prose(limits(run)));
     })
     .named("")
     .in_chapter("Limits");

@@ -16,9 +16,7 @@ use crate::order::{grouped, unique};
 use stats::{CellResult, DeviceTestInfo, KatVerdict};
 
 pub(super) const SECTION: Section = Section::result("devices", "Devices", |run, out| {
-    if !out.is_short() {
-        out.tables(reported(run));
-    }
+    out.tables(reported(run));
 })
 .beside();
 

@@ -21,9 +21,7 @@ pub(super) const SECTION: Section = Section::annex("evidence", "Evidence", |run,
     });
     out.table(evidence(run));
     out.tables(coverage(run).with_rows());
-    if !out.is_short() {
-        out.tables(directions(run));
-    }
+    out.tables(directions(run));
 });
 
 /// Results of the checks, one row per cell.

@@ -21,7 +21,7 @@ use crate::kit::format::{Scale, percent, si, time};
 use crate::kit::section::Section;
 use crate::kit::table::{self, Cell, Table};
 use crate::layout::Run;
-use crate::layout::frames::{Device, FramePoint, FrameSet, settings};
+use crate::layout::frames::{Device, FramePoint, FrameSet, direction_in_words, settings};
 use disturbed::interruptions::{DESYNC, FAILOVER, RESET, SETUP};
 use disturbed::{hostile, rekey};
 use plan::{LatencyPath, ProcedureKind};
@@ -289,9 +289,9 @@ fn of_smallest(
     cells.iter().find_map(|(size, cell)| fact(set, cell, size))
 }
 
-/// `Maximum receive rate of 64 B frames, both`.
+/// `Maximum receive rate of 64 B frames, encrypting and decrypting`.
 fn label(set: &FrameSet<'_>, what: &str, size: &str) -> String {
-    let direction = set.test.traffic.direction.name();
+    let direction = direction_in_words(set.test.traffic.direction);
     format!("{what} of {size} frames, {direction}{}", at_load(set))
 }
 

@@ -14,9 +14,6 @@ use stats::PublishedResult;
 
 pub(super) const SECTION: Section =
     Section::result("published", "Beside the published report", |run, out| {
-        if out.is_short() {
-            return;
-        }
         out.tables(overview(run));
         // Their columns are the report's, even without figures here.
         for table in beside(run) {
@@ -25,7 +22,8 @@ pub(super) const SECTION: Section =
         out.tables(drawings(run, |id| has_section(run, id)));
         out.tables(published(run));
     })
-    .named("Published figures");
+    .named("Published figures")
+    .not_brief();
 
 /// Published figures of journals that do not record their place in the report; `None` if none.
 fn published(run: &Run<'_>) -> Option<Table> {

@@ -55,11 +55,11 @@ fn blocks(run: &Run<'_>, out: &mut Blocks) {
 
 fn how_to_read(axis: ScalingAxis) -> &'static str {
     if axis.adds() {
-        "Dots: mean of the repeats; whiskers: the farthest repeat's distance. Dotted: linear \
+        "Dots: mean of the repeats; whiskers: the smallest and the largest repeat. Dotted: linear \
             scaling. Line: the fitted law, if one describes the points. Dashed: scaling \
             stops."
     } else {
-        "Dots: mean of the repeats; whiskers: the farthest repeat's distance. Dotted: no \
+        "Dots: mean of the repeats; whiskers: the smallest and the largest repeat. Dotted: no \
             loss. Dashed: the figure falls."
     }
 }

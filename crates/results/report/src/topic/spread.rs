@@ -9,9 +9,7 @@ use stats::{CellResult, Estimate, TwoBands};
 
 pub(super) const SECTION: Section =
     Section::annex("spread", "Spread of the repeats", |run, out| {
-        if !out.is_short() {
-            out.tables(spread(run));
-        }
+        out.tables(spread(run));
     })
     .named("Spread")
     .in_chapter("Spread");
@@ -20,7 +18,7 @@ pub(super) const SECTION: Section =
 fn spread(run: &Run<'_>) -> Option<Table> {
     let note = "the figure that a cell is there for: payload throughput of TCP and UDP, median round \
                 trip, lower bound of the first goal or highest forwarding rate of frames, longest \
-                burst; mean ± largest distance from it; sample standard deviation; interval: 95 %, Student's t on logarithms";
+                burst; mean ± largest distance from it; repeat deviation: sample standard deviation of the repeats; interval: 95 %, Student's t on logarithms";
     let figures: Vec<(&CellResult, &Estimate, Unit)> = run
         .results
         .cells
@@ -32,7 +30,7 @@ fn spread(run: &Run<'_>) -> Option<Table> {
     let has_bands = figures.iter().any(|(_, figure, _)| figure.bands.is_some());
     let mut table = Table::new("Spread of the repeats", note)
         .labels(["Cell"])
-        .figures(["Mean", "Median", "Deviation", "95 % interval"])
+        .figures(["Mean", "Median", "Repeat deviation", "95 % interval"])
         .texts(has_bands.then_some("Two bands"));
     for (cell, figure, unit) in figures {
         let scale = unit(figure.mean);

@@ -14,7 +14,7 @@ use stats::{CeilingBasis, CellResult, Estimate, SuiteEntry, SuiteMatrix};
 use wire::{Cipher, Hmac, Suite};
 
 const READING: &str = "From the oldest to the strongest. Bars, or marks on a logarithmic axis: mean of the repeats; \
-                       whiskers: the farthest repeat; \
+                       whiskers: the smallest and the largest repeat; \
                        the line on a bar or behind it: the ceiling that packets of this length leave, where it is \
                        not far above all figures. Beside them, what the suite adds to each packet, and the share of \
                        the ceiling that was reached.";

@@ -15,14 +15,7 @@ pub(super) const SECTION: Section = Section::result(
         if run.frame_sets().is_empty() {
             return;
         }
-        let mut cells = run.results.cells.iter();
-        // The short form shows the tester only if nothing else was measured.
-        if !out.is_short() || cells.all(stats::CellResult::measures_rig) {
-            out.tables(calibration(run));
-        }
-        if out.is_short() {
-            return;
-        }
+        out.tables(calibration(run));
         out.tables(mixes(run));
         out.tables(ports(run));
         let title = "What limits each figure, and the evidence for it";

@@ -47,10 +47,12 @@ fn matrix(run: &Run<'_>, out: &mut Blocks, sets: &[Set<'_>], id: &str) {
 fn bars(run: &Run<'_>, out: &mut Blocks, set: &Set<'_>, payload: Option<u32>, id: &str) {
     let note = match set.compared_with() {
         Some(baseline) => format!(
-            "Bars: mean of the repeats. Whiskers: the farthest repeat's distance. In the bars: \
+            "Bars: mean of the repeats. Whiskers: the smallest and the largest repeat. In the bars: \
              ratio to {baseline}."
         ),
-        None => "Bars: mean of the repeats. Whiskers: the farthest repeat's distance.".to_owned(),
+        None => {
+            "Bars: mean of the repeats. Whiskers: the smallest and the largest repeat.".to_owned()
+        }
     };
     let title = format!(
         "Payload throughput by MTU and cores per station: {}",
@@ -81,7 +83,7 @@ pub(super) const UDP: Section = Section::result("udp", "UDP throughput and loss"
         out.chart(
             format!("Offered, received and lost: {}", set.common),
             "Solid: received. Striped: offered, but lost on the way. \
-                 Whiskers: the farthest repeat's distance.",
+                 Whiskers: the smallest and the largest repeat.",
             || datagrams::draw(run, set, &format!("{id}-datagrams")),
         );
     }

@@ -4,9 +4,9 @@ use crate::kit::section::{Blocks, Section};
 use crate::kit::table::{Cell, Table};
 use crate::layout::Run;
 use crate::order::{grouped, sorted};
-use journal::record::in_brief;
+use journal::record::{Explanation, in_brief};
 use maud::html;
-use stats::Status;
+use stats::{Reason, Status};
 use units::human::counted;
 
 // The short form prints these reasons in another form.
@@ -31,6 +31,23 @@ fn blocks(run: &Run<'_>, out: &mut Blocks) {
     out.table(reasons);
 }
 
+/// The explanation of the first of several failures of one check.
+fn of_first(explanation: &Explanation, failures: usize) -> Explanation {
+    let mut found = explanation.clone();
+    if failures > 1 {
+        found.difference += &format!(" (the first of {failures} failures)");
+    }
+    found
+}
+
+/// The failed check, or the whole reason.
+pub(crate) fn kind(reason: &Reason) -> &str {
+    match reason.explanation {
+        Some(_) => in_brief(&reason.text),
+        None => &reason.text,
+    }
+}
+
 /// Maximum number of cells named in a row of the table of reasons.
 const CELLS_NAMED: usize = 4;
 
@@ -47,15 +64,26 @@ fn reasons(run: &Run<'_>) -> Table {
     let all = cells.flat_map(|cell| {
         let own = cell.reasons.iter();
         own.map(move |reason| {
-            let words = (&reason.text, &reason.explanation);
-            (words, (cell.id.as_str(), reason.repeat))
+            // The numbers of a check differ in each trial; its cause and remedy do not.
+            let same = reason.explanation.as_ref();
+            let same = same.map(|found| (&found.cause, &found.advice));
+            ((kind(reason), same), (cell.id.as_str(), reason))
         })
     });
-    for ((text, explanation), places) in grouped(all) {
+    for (_, places) in grouped(all) {
+        let Some((
+            _,
+            Reason {
+                text, explanation, ..
+            },
+        )) = places.first()
+        else {
+            continue;
+        };
         let mut names: Vec<&str> = places.iter().map(|(cell, _)| *cell).collect();
         // The reasons of one cell are adjacent.
         names.dedup();
-        let repeats = sorted(places.iter().map(|(_, repeat)| *repeat));
+        let repeats = sorted(places.iter().map(|(_, reason)| reason.repeat));
         let repeats: Vec<String> = repeats.iter().map(u32::to_string).collect();
         let cells = match names.len() {
             count if count > CELLS_NAMED => {
@@ -71,6 +99,7 @@ fn reasons(run: &Run<'_>) -> Table {
             match explanation {
                 Some(explanation) => {
                     let check = in_brief(text);
+                    let explanation = &of_first(explanation, places.len());
                     // The explanation replaces the first words of the reason; its counters follow.
                     let counters = text.strip_prefix(check).unwrap_or(text);
                     Cell::explained(check, explanation, counters.trim_start_matches(": "))

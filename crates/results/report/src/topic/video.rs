@@ -120,7 +120,7 @@ fn chart(run: &Run<'_>, id: &str) -> Option<Markup> {
             let good = found.frames_expected.saturating_sub(bad);
             Lying {
                 value: 100.0 * good as f64 / found.frames_expected as f64,
-                reach: 0.0,
+                repeats: [100.0 * good as f64 / found.frames_expected as f64; 2],
                 offered: Some(100.0),
                 text: format!("{good} of {} frames", found.frames_expected),
             }

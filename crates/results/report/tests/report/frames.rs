@@ -420,7 +420,10 @@ fn a_headline_from_fewer_than_three_repeats_says_so() {
 fn the_maximum_receive_rate_stands_beside_what_was_offered_and_lost() {
     let (_, page) = parse(&fixture::maximum_receive_rates());
     let found = table(&page, "Maximum receive rate");
-    assert_eq!(found[0][1..5], ["Received", "Lost", "Offered", "Deviation"]);
+    assert_eq!(
+        found[0][1..5],
+        ["Received", "Lost", "Offered", "Trial deviation"]
+    );
     let ours = row(&found, "cipherbench");
     // Five repeats of ten trials: the generator's rate, and what the device made of it.
     assert_eq!((ours[8].as_str(), ours[3].as_str()), ("50", "1.52 Mpps"));

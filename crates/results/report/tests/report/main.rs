@@ -19,6 +19,7 @@ mod damaged;
 mod device;
 mod disk;
 mod disturbed;
+mod first_screen;
 mod fixture;
 mod frames;
 mod golden;

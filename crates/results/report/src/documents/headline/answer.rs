@@ -4,14 +4,20 @@
 use super::Headline;
 use super::share::{COMPARED, Share, is_ranking};
 use crate::kit::fact::Fact;
-use crate::kit::format::{self, percent};
+use crate::kit::format::{self, Scale, percent, si, uncapitalized};
 use crate::kit::ratios::difference;
+use crate::kit::table::Cell;
 use crate::layout::Run;
-use crate::order::unique;
-use crate::topic::ranking;
+use crate::layout::frames::frames_in_words;
+use crate::order::{grouped, unique};
 use crate::topic::transfer::lost;
+use crate::topic::{ranking, trouble};
 use plan::Adapter;
-use stats::{CeilingBasis, CellResult, Comparison, Limit, Status, Warning, WarningKind, Weight};
+use stats::{
+    CeilingBasis, CellResult, Comparison, Estimate, Limit, Metric, Reason, Status, Warning,
+    WarningKind, Weight,
+};
+use std::cmp::Reverse;
 use units::human::counted;
 
 /// From this share of the link's rate on, a figure is limited by the link.
@@ -22,7 +28,9 @@ const PRINT_REASONS: usize = 3;
 /// `cipherbench carries 42–49 % of the TCP payload of direct (the same path without an encryptor),
 /// at most 13.2 Gbit/s. Limit: …. Certainty: 3 repeats, ….`; `None` without any figure.
 pub(crate) fn answer(run: &Run<'_>, headlines: &[Headline]) -> Option<String> {
-    let first = headlines.iter().find(|found| found.without.is_none())?;
+    let Some(first) = headlines.iter().find(|found| found.without.is_none()) else {
+        return nothing(run);
+    };
     // Without a baseline, the best device of a ranking precedes the first one of the campaign.
     let found = carried(run, headlines)
         .or_else(|| ranked(run))
@@ -34,6 +42,55 @@ pub(crate) fn answer(run: &Run<'_>, headlines: &[Headline]) -> Option<String> {
         "{}. Limit: {limit}. Certainty: {certainty}. Fit to print: {print}.",
         // Sentences of a ranking already end with a full stop.
         found.what.trim_end_matches('.')
+    ))
+}
+
+/// Why no trial of a run gave a figure: `Nothing could be measured: in 41 of 42 trials other programs
+/// ran on this machine …`; `None` if none was tried, or if some were measured.
+fn nothing(run: &Run<'_>) -> Option<String> {
+    let progress = &run.results.progress;
+    let tried = progress.trials_invalid + progress.trials_failed;
+    if progress.trials_measured > 0 || tried == 0 {
+        return None;
+    }
+    let cells = run.results.cells.iter();
+    let reasons = cells.flat_map(|cell| {
+        let own = cell.reasons.iter();
+        own.map(|reason| (trouble::kind(reason), (cell.id.as_str(), reason)))
+    });
+    let mut kinds: Vec<(&str, usize, &Reason)> = grouped(reasons)
+        .into_iter()
+        .filter_map(|(kind, places)| {
+            let trials = unique(places.iter().map(|(cell, reason)| (*cell, reason.repeat)));
+            Some((kind, trials.len(), places.first()?.1))
+        })
+        .collect();
+    // Stable: reasons that are as frequent keep the order of the cells.
+    kinds.sort_by_key(|(_, trials, _)| Reverse(*trials));
+    let ((kind, trials, first), others) = kinds.split_first()?;
+    let why = match &first.explanation {
+        Some(found) => format!(
+            "{} (`{kind}`), for example {}",
+            found.cause, found.difference
+        ),
+        None => Cell::reason(kind).text,
+    };
+    let others = others
+        .iter()
+        .map(|(kind, trials, reason)| match reason.explanation {
+            Some(_) => format!("`{kind}` failed in {trials}"),
+            None => format!("{} in {trials}", Cell::reason(kind).text),
+        });
+    let others: Vec<String> = others.collect();
+    let others = if others.is_empty() {
+        String::new()
+    } else {
+        format!(". Besides, {}", others.join(", "))
+    };
+    let so_far = if progress.ended { "" } else { " so far" };
+    Some(format!(
+        "Nothing could be measured{so_far}: in {trials} of {} {why}{others}.",
+        counted(tried, "trial")
     ))
 }
 
@@ -112,18 +169,62 @@ fn carried<'r>(run: &'r Run<'_>, headlines: &[Headline]) -> Option<LeadStatement
         };
         let loss = lost(best.comparisons.iter().map(|(cell, _)| *cell));
         let loss = loss.map_or_else(String::new, |loss| format!(" and loses {loss}"));
+        // A share without its figure and its conditions cannot be compared with anything.
+        let (share, of) = (best.words(run), explained(run, baseline));
+        let carried = match best.comparisons.as_slice() {
+            [(cell, _)] => match carried_figure(cell, metric) {
+                Some(figure) => format!("{figure}, {share} of {of}"),
+                None => format!("{share} of the {what} of {of}"),
+            },
+            several => {
+                let most = several.iter().map(|(cell, _)| *cell);
+                let most = most.max_by(|a, b| rate(a, metric).total_cmp(&rate(b, metric)));
+                let most = most.and_then(|cell| carried_figure(cell, metric));
+                let most = most.map_or_else(String::new, |most| format!(", at most {most}"));
+                format!("{share} of the {what} of {of}{most}")
+            }
+        };
         Some(LeadStatement {
             what: format!(
-                "{} carries {} of the {what} of {}{}{loss}{others}",
+                "{} carries {carried}{}{loss}{others}",
                 best.device,
-                best.words(run),
-                explained(run, baseline),
                 best.bound_words()
             ),
             cells: best.comparisons.iter().map(|(cell, _)| *cell).collect(),
             comparisons: best.comparisons.iter().map(|(_, found)| *found).collect(),
             ..LeadStatement::default()
         })
+    })
+}
+
+/// The figure that a metric compares.
+fn compared(cell: &CellResult, metric: Metric) -> Option<&Estimate> {
+    match metric {
+        Metric::PayloadThroughput => cell.throughput_bps(),
+        Metric::TransactionsPerSecond => cell.transactions_per_s(),
+        Metric::FrameRate => cell.frame_rate(),
+        _ => None,
+    }
+}
+
+fn rate(cell: &CellResult, metric: Metric) -> f64 {
+    compared(cell, metric).map_or(0.0, |found| found.mean)
+}
+
+/// `138 kpps of 64 B frames, encrypting and decrypting`, `2.66 Gbit/s of TCP payload`.
+fn carried_figure(cell: &CellResult, metric: Metric) -> Option<String> {
+    let mean = compared(cell, metric)?.mean;
+    Some(match metric {
+        Metric::FrameRate => {
+            let traffic = &cell.frame_cell()?.traffic;
+            format!("{} of {}", si(mean, "pps"), frames_in_words(traffic))
+        }
+        Metric::TransactionsPerSecond => format!("{} transactions/s", Scale::plain().number(mean)),
+        _ => format!(
+            "{} of {} payload",
+            si(mean, "bit/s"),
+            cell.protocol.to_uppercase()
+        ),
     })
 }
 
@@ -156,10 +257,11 @@ fn stated<'r>(
         detail,
     } = first.facts.first()?;
     // The first condition; the summary of the device has the others.
-    let detail = if detail.is_empty() {
-        String::new()
-    } else {
-        format!(", {}", detail.split("; ").next().unwrap_or_default())
+    let detail = match detail.split("; ").next().unwrap_or_default() {
+        "" => String::new(),
+        // The reason of a bound is a clause of its own.
+        clause if clause.contains(':') => format!(" ({clause})"),
+        words => format!(", {words}"),
     };
     let with_figures = headlines.iter().filter(|found| found.without.is_none());
     // `first` is one of them.
@@ -183,19 +285,8 @@ fn stated<'r>(
     })
 }
 
-/// Lowers the first letter, except that of an abbreviation.
-fn uncapitalized(text: &str) -> String {
-    let mut characters = text.chars();
-    match (characters.next(), characters.clone().next()) {
-        (Some(first), Some(second)) if second.is_lowercase() => {
-            first.to_lowercase().chain(characters).collect()
-        }
-        _ => text.to_owned(),
-    }
-}
-
 /// The main figure of a cell, including transactions.
-fn main(cell: &CellResult) -> Option<&stats::Estimate> {
+fn main(cell: &CellResult) -> Option<&Estimate> {
     cell.figure().or_else(|| cell.transactions_per_s())
 }
 

@@ -10,10 +10,9 @@ use crate::kit::table::{Cell, Table};
 use crate::layout::Run;
 use crate::order::grouped;
 use crate::topic;
+use crate::topic::trouble::kind;
 use crate::{Folders, HTML_NAME};
 use guard::visible;
-use journal::record::in_brief;
-use stats::Reason;
 use std::collections::BTreeSet;
 use units::human::counted;
 
@@ -23,10 +22,12 @@ const LINES_MAX: usize = 73;
 const ANSWER_LINES: usize = 32;
 /// Maximum facts in the answer of one device.
 const FACTS_MAX: usize = 4;
-/// Maximum lines for reasons to doubt the figures.
+/// Maximum lines for warnings.
 const DOUBT_LINES: usize = 14;
-/// Maximum reasons of invalid and failed trials.
-const REASONS_MAX: usize = 5;
+/// Lines for warnings and for reasons of invalid and failed trials, however long the tables are.
+const TROUBLE_LEAST: usize = 12;
+/// The most of them, however short the tables are.
+const TROUBLE_MOST: usize = 30;
 /// Lines of a table in addition to its rows: an empty one, caption, note, heading, rule.
 const TABLE_LINES: usize = 5;
 /// Beginning of a ranking's caption, and the maximum rows of a ranking that is never cut.
@@ -52,13 +53,18 @@ pub(crate) fn write(
     page.wrapped("", "", &first.soundness, Style::plain);
     page.line("");
     answers(&mut page, &first);
-    // Doubts precede all tables, as they may change a conclusion.
-    doubts(&mut page, run);
-    reasons(&mut page, run);
-    // The foot comes last, but its lines reduce the room for the tables.
+    // The foot comes last, but its lines reduce the room for the rest.
     let foot = foot(run, files, width, color);
+    let tables = first_tables(run);
+    let needs: Vec<usize> = tables.iter().map(|table| need(&page, &table[0])).collect();
+    // Doubts precede all tables, as they may change a conclusion. They are cut before any device
+    // is: the documents have the whole texts.
     let room = LINES_MAX.saturating_sub(page.lines() + foot.lines());
-    let is_whole = tables(&mut page, run, room);
+    let trouble = room.saturating_sub(needs.iter().sum());
+    let trouble = trouble.clamp(TROUBLE_LEAST, TROUBLE_MOST);
+    troubles(&mut page, run, trouble);
+    let room = LINES_MAX.saturating_sub(page.lines() + foot.lines());
+    let is_whole = print_tables(&mut page, &tables, &needs, room);
     page.line("");
     if !is_whole {
         page.wrapped(
@@ -134,97 +140,136 @@ fn answer(device: &Headline) -> String {
     text + "."
 }
 
+/// Warnings, then the reasons of invalid and failed trials, in at most `room` lines.
+fn troubles(page: &mut Page, run: &Run<'_>, room: usize) {
+    let begin = page.lines();
+    let reasons = reasons(run);
+    // Both have a part, as neither explains the other.
+    let of_doubts = if reasons.is_empty() { room } else { room / 2 };
+    doubts(page, run, of_doubts.min(DOUBT_LINES));
+    let used = page.lines() - begin;
+    print_reasons(page, &reasons, room.saturating_sub(used));
+}
+
 /// Warnings that may change a conclusion, before any table.
-fn doubts(page: &mut Page, run: &Run<'_>) {
+fn doubts(page: &mut Page, run: &Run<'_>, room: usize) {
     let warnings = &run.results.warnings;
     if warnings.is_empty() {
         return;
     }
     page.line("");
-    let texts = warnings.iter().map(|warning| &warning.text);
+    let texts = warnings
+        .iter()
+        .map(|warning| without_examples(&warning.text));
     // One line remains for the number of the others.
-    let room = (page.lines(), DOUBT_LINES - 1);
+    let room = (page.lines(), room.saturating_sub(2));
     let left = some(page, "- ", texts, room);
     if left > 0 {
         page.line(&format!("- and {} more", counted(left, "warning")));
     }
 }
 
-/// Why trials lack a figure: for each failed check once, the difference and the remedy.
-fn reasons(page: &mut Page, run: &Run<'_>) {
+/// A warning without the cells that it lists as examples, which the documents have.
+fn without_examples(text: &str) -> String {
+    match text.split_once(": `") {
+        Some((what, _)) => format!("{what}."),
+        None => text.to_owned(),
+    }
+}
+
+/// Why trials lack a figure: for each failed check once, the difference and the likely cause; then
+/// each remedy once.
+fn reasons(run: &Run<'_>) -> Vec<String> {
     let cells = run.results.cells.iter();
     let all = cells.flat_map(|cell| {
         let own = cell.reasons.iter();
-        own.map(move |reason| (what_failed(reason), (cell.id.as_str(), reason)))
+        own.map(move |reason| (kind(reason), (cell.id.as_str(), reason)))
     });
     let found = grouped(all);
-    if found.is_empty() {
+    let mut texts = Vec::new();
+    let mut remedies: Vec<(&str, Vec<&str>)> = Vec::new();
+    for (what, places) in &found {
+        // Several repeats of a cell may fail by the same check.
+        let cells: BTreeSet<&str> = places.iter().map(|(cell, _)| *cell).collect();
+        let cells = counted(cells.len(), "cell");
+        let first = places.first();
+        match first.and_then(|(_, reason)| reason.explanation.as_ref()) {
+            Some(found) => {
+                // Without the cause, the remedy would be about things that nothing names.
+                texts.push(format!(
+                    "{what} failed in {cells}: {}. Likely cause: {}.",
+                    found.difference, found.cause
+                ));
+                let advice = found.advice.as_str();
+                match remedies.iter_mut().find(|(known, _)| *known == advice) {
+                    Some((_, checks)) => checks.push(what),
+                    None => remedies.push((advice, vec![what])),
+                }
+            }
+            None => texts.push(format!("{cells}: {}", Cell::reason(what).text)),
+        }
+    }
+    let is_only = remedies.len() == 1;
+    texts.extend(remedies.into_iter().map(|(advice, checks)| {
+        if is_only {
+            format!("What to do: {advice}")
+        } else {
+            format!("What to do about {}: {advice}", checks.join(", "))
+        }
+    }));
+    texts
+}
+
+fn print_reasons(page: &mut Page, reasons: &[String], room: usize) {
+    if reasons.is_empty() {
         return;
     }
     page.line("");
     page.title("Invalid and failed trials");
-    page.indented(
-        "`cipherbench resume RUN --invalid` repeats them",
-        Style::dim,
-    );
-    for (index, (what, places)) in found.iter().enumerate() {
-        if index == REASONS_MAX {
-            let left = counted(found.len() - index, "reason");
-            page.line(&format!("… and {left} more"));
-            return;
-        }
-        // Several repeats of a cell may fail by the same check.
-        let cells: BTreeSet<&str> = places.iter().map(|(cell, _)| *cell).collect();
-        let cells = counted(cells.len(), "cell");
-        match places
-            .first()
-            .and_then(|(_, reason)| reason.explanation.as_ref())
-        {
-            Some(found) => {
-                let difference = format!("{what} failed in {cells}: {}", found.difference);
-                page.indented(&difference, Style::plain);
-                page.indented(&format!("What to do: {}", found.advice), Style::dim);
-            }
-            None => page.indented(
-                &format!("{cells}: {}", Cell::reason(what).text),
-                Style::plain,
-            ),
-        }
+    let hint = "`cipherbench resume RUN --invalid` repeats them";
+    page.indented(hint, Style::dim);
+    let room = (page.lines(), room.saturating_sub(4));
+    let left = some(page, "  ", reasons.iter(), room);
+    if left > 0 {
+        page.line(&format!("  … and {left} more in the documents"));
     }
 }
 
-/// The failed check, or the whole reason.
-fn what_failed(reason: &Reason) -> &str {
-    match reason.explanation {
-        Some(_) => in_brief(&reason.text),
-        None => &reason.text,
-    }
-}
-
-/// The first table of each section of the short form, within `room` lines, which they share.
-/// Returns whether nothing was left out.
-fn tables(page: &mut Page, run: &Run<'_>, room: usize) -> bool {
-    let sections = topic::sections(run, Document::Terminal);
-    let answers: Vec<Vec<Table>> = sections
-        .into_iter()
-        .filter(|(section, _)| section.brief)
-        .map(|(_, blocks)| {
-            let tables = blocks.into_iter().filter_map(|block| match block {
-                Block::Table(table) => Some(table),
-                _ => None,
-            });
-            tables.filter(|table| !table.rows.is_empty()).collect()
-        })
+/// The tables of each section of the short form, which prints the first of each.
+fn first_tables(run: &Run<'_>) -> Vec<Vec<Table>> {
+    let sections = topic::sections(run, Document::Brief).into_iter();
+    let tables = sections.map(|(_, blocks)| {
+        let tables = blocks.into_iter().filter_map(|block| match block {
+            Block::Table(table) => Some(table),
+            _ => None,
+        });
+        tables.filter(|table| !table.rows.is_empty()).collect()
+    });
+    tables
         .filter(|tables: &Vec<Table>| !tables.is_empty())
-        .collect();
+        .collect()
+}
+
+/// The lines that a whole table needs.
+fn need(page: &Page, table: &Table) -> usize {
+    let mut own = page.empty();
+    own.short_table(table, usize::MAX);
+    own.lines()
+}
+
+/// Prints the first table of each section, within `room` lines, which they share. Returns whether
+/// nothing was left out.
+fn print_tables(page: &mut Page, answers: &[Vec<Table>], needs: &[usize], room: usize) -> bool {
     let mut is_whole = true;
     let mut left = room;
     let count = answers.len();
     for (index, tables) in answers.iter().enumerate() {
         let table = &tables[0];
-        // Equal shares of the remaining lines, so that the rest of a short table goes to later
-        // ones.
-        let rows = (left / (count - index)).saturating_sub(TABLE_LINES);
+        // Equal shares of the remaining lines, and all that the later tables do not need, so that
+        // no device is left out for empty lines.
+        let later: usize = needs[index + 1..].iter().sum();
+        let share = (left / (count - index)).max(left.saturating_sub(later));
+        let rows = share.saturating_sub(TABLE_LINES);
         // A ranking without its last rows is useless.
         // The first table is the run's main one and is never left out.
         let least = match table.caption.starts_with(RANKING) && table.rows.len() <= RANKED_MAX {

@@ -1,5 +1,6 @@
 //! The end of a run on a terminal.
 
+use super::wrap::{pad, wrap};
 use super::{command, provenance};
 use crate::documents::headline::FirstScreen;
 use crate::kit::format::quoted;
@@ -16,6 +17,8 @@ use unicode_width::UnicodeWidthStr;
 const GAP: usize = 2;
 /// Maximum width of text in place of a figure; longer text is wrapped.
 const REASON_WIDTH: usize = 26;
+/// Maximum width of a label in a table that does not fit side by side.
+const LABEL_WIDTH: usize = 16;
 /// Minimum width of a last column of text.
 const MIN_TEXT_WIDTH: usize = 20;
 /// Indentation of a paragraph below a title.
@@ -262,8 +265,17 @@ impl Page {
             self.line("(nothing yet)");
             return;
         }
-        let widths = self.widths(table);
-        for part in self.parts(table, &widths) {
+        let mut widths = self.widths(table);
+        let mut parts = self.parts(table, &widths);
+        if parts.len() > 1 {
+            // Each part repeats the labels, so narrow ones save whole parts.
+            widths = self.narrow_widths(table, &widths);
+            parts = self.parts(table, &widths);
+            if let Some(last) = parts.last() {
+                self.widen_last(table, &mut widths, last);
+            }
+        }
+        for part in parts {
             self.line("");
             self.part(table, &widths, &part);
         }
@@ -334,16 +346,44 @@ impl Page {
                     .max(visible(&table.columns[column].title).width())
             })
             .collect();
-        // A last column of text takes the remaining width.
-        if let Some((last, others)) = widths.split_last_mut()
-            && table.columns.last().is_some_and(|column| !column.right)
-        {
-            let text = |row: &Row| self.shown(&row.cells[row.cells.len() - 1].whole()).width();
-            let longest = table.rows.iter().map(text).max().unwrap_or(0).max(*last);
-            let taken: usize = others.iter().map(|width| width + GAP).sum();
-            *last = longest.min(self.width.saturating_sub(taken).max(MIN_TEXT_WIDTH));
-        }
+        let all: Vec<usize> = (0..widths.len()).collect();
+        self.widen_last(table, &mut widths, &all);
         widths
+    }
+
+    /// Gives a last column of text the width that the others of its part leave.
+    fn widen_last(&self, table: &Table, widths: &mut [usize], part: &[usize]) {
+        let Some((&last, others)) = part.split_last() else {
+            return;
+        };
+        if table.columns[last].right {
+            return;
+        }
+        let text = |row: &Row| self.shown(&row.cells[last].whole()).width();
+        let longest = table.rows.iter().map(text).max().unwrap_or(0);
+        let taken: usize = others.iter().map(|&column| widths[column] + GAP).sum();
+        let room = self.width.saturating_sub(taken).max(MIN_TEXT_WIDTH);
+        let title = visible(&table.columns[last].title).width();
+        widths[last] = longest.max(title).min(room);
+    }
+
+    /// The same widths, with labels and texts narrow enough to be wrapped. Figures keep theirs.
+    fn narrow_widths(&self, table: &Table, widths: &[usize]) -> Vec<usize> {
+        let narrow = |(column, width): (usize, &usize)| {
+            let heading = &table.columns[column];
+            let most = if column < table.labels {
+                LABEL_WIDTH
+            } else {
+                REASON_WIDTH
+            };
+            let title = visible(&heading.title).width();
+            if heading.right {
+                *width
+            } else {
+                (*width).min(most.max(title))
+            }
+        };
+        widths.iter().enumerate().map(narrow).collect()
     }
 
     /// Splits the columns into parts that fit side by side, each with the labels.
@@ -466,76 +506,9 @@ fn natural_width(cell: &Cell, line: usize) -> usize {
     }
 }
 
-fn pad(text: &str, width: usize, right: bool) -> String {
-    let fill = " ".repeat(width.saturating_sub(text.width()));
-    if right {
-        fill + text
-    } else {
-        text.to_owned() + &fill
-    }
-}
-
-/// Breaks text at spaces into lines no wider than `width`; wider words are broken anywhere.
-fn wrap(text: &str, width: usize) -> Vec<String> {
-    let mut lines = vec![String::new()];
-    for word in text.split(' ') {
-        let mut word = word;
-        loop {
-            // The vector begins with one line and only grows.
-            let line = lines.last_mut().expect("there is always a last line");
-            let space = usize::from(!line.is_empty());
-            if line.width() + space + word.width() <= width {
-                if space == 1 {
-                    line.push(' ');
-                }
-                line.push_str(word);
-                break;
-            }
-            // A long word is broken only if it has a whole line.
-            if line.is_empty() {
-                let (head, rest) = split_at_width(word, width);
-                line.push_str(head);
-                word = rest;
-                if word.is_empty() {
-                    break;
-                }
-            }
-            lines.push(String::new());
-        }
-    }
-    lines
-}
-
-/// Splits off the longest beginning no wider than `width`, but at least one character. It ends
-/// after a sign that joins parts of an id, if that leaves at least a third of the width.
-fn split_at_width(word: &str, width: usize) -> (&str, &str) {
-    let ends = word.char_indices().map(|(start, c)| start + c.len_utf8());
-    let fitting = || ends.clone().take_while(|&end| word[..end].width() <= width);
-    let is_joint = |&end: &usize| {
-        word[..end].ends_with(['/', '-', ',', '_', '=']) && word[..end].width() >= width / 3
-    };
-    let joint = fitting().filter(is_joint).last();
-    let end = joint.or_else(|| fitting().last());
-    // At least one character, or `wrap` would not end.
-    word.split_at(end.or_else(|| ends.clone().next()).unwrap_or(word.len()))
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    #[test]
-    fn text_is_broken_at_spaces_and_long_words_at_joints_or_anywhere() {
-        assert_eq!(wrap("a bb ccc", 4), ["a bb", "ccc"]);
-        assert_eq!(wrap("abcdefgh i", 3), ["abc", "def", "gh", "i"]);
-        assert_eq!(wrap("", 3), [""]);
-        assert_eq!(
-            wrap("tcp/mtu=1500/cipherbench", 12),
-            ["tcp/mtu=", "1500/", "cipherbench"]
-        );
-        assert_eq!(wrap("日本語", 4), ["日本", "語"]);
-        assert_eq!(wrap("日本", 1), ["日", "本"]);
-    }
 
     #[test]
     fn a_table_too_wide_is_printed_in_parts_with_its_labels() {

@@ -33,8 +33,8 @@ pub(crate) struct Bar<'r> {
 /// The figure of a bar.
 pub(crate) struct Lying {
     pub(crate) value: f64,
-    /// Distance of the farthest repeat from the value.
-    pub(crate) reach: f64,
+    /// The smallest and the largest repeat.
+    pub(crate) repeats: [f64; 2],
     /// The offered load, if a part of it can be lost.
     pub(crate) offered: Option<f64>,
     /// The figure in words, to the right of the bar.
@@ -46,7 +46,7 @@ impl Lying {
     pub(crate) fn of(found: &Estimate, text: String) -> Self {
         Self {
             value: found.mean,
-            reach: found.largest_distance,
+            repeats: [found.min, found.max],
             offered: None,
             text,
         }
@@ -70,7 +70,7 @@ pub(crate) fn draw(
         return None;
     }
     // Whiskers and lost parts extend beyond the bars, and the axis must contain them.
-    let ends = figures().map(|found| (found.value + found.reach).max(found.offered.unwrap_or(0.0)));
+    let ends = figures().map(|found| found.repeats[1].max(found.offered.unwrap_or(0.0)));
     let most = largest(ends);
     let names = widest("label", bars.iter().map(|bar| &bar.name));
     // Narrow names leave more room for bars, which matters on a narrow screen.
@@ -166,11 +166,10 @@ fn one(
         }
         end = lost.right();
     }
-    let (middle, reach) = (top + BAR / 2.0, width(found.reach));
-    // A repeat far above the others is farther from the mean than 0 is, and left of 0 are names.
-    let low = (area.right() - reach).max(plot.x);
-    svg.side_whisker(low, area.right() + reach, middle);
+    let [low, high] = found.repeats.map(|repeat| plot.x + width(repeat));
+    let middle = top + BAR / 2.0;
+    svg.side_whisker(low, high, middle);
     // The text begins after the lost part or the whisker, the longer of the two.
-    let after = end.max(area.right() + reach) + 8.0;
+    let after = end.max(high) + 8.0;
     svg.label("value", Spot::rightward((after, middle + 4.5)), &found.text);
 }

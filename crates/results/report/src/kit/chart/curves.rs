@@ -64,7 +64,7 @@ impl Curves {
         (self.x(n), self.plot.y_at(self.axis.share(value)))
     }
 
-    /// Measured figures, with the distance of the farthest repeat.
+    /// Measured figures, with their smallest and largest repeats.
     pub(crate) fn points<'e>(
         &mut self,
         color: usize,
@@ -76,8 +76,7 @@ impl Curves {
             let end = |value: f64| self.place(n, value).1;
             // A whisker down to 0 or below ends at the axis, whatever its kind: `Values::share`
             // bounds it.
-            let ends = [found.largest_distance, -found.largest_distance]
-                .map(|distance| end(found.mean + distance));
+            let ends = [found.max, found.min].map(end);
             self.svg.whisker(place.0, ends, 5.0);
             let tooltip = tooltip(n, found);
             // Above its whisker, which would otherwise cross the mark.
@@ -112,7 +111,7 @@ pub(crate) fn extent<'e>(
     figures: impl Iterator<Item = (f64, &'e Estimate)>,
 ) -> Option<(f64, f64, f64)> {
     figures
-        .map(|(n, found)| (n, n, found.mean + found.largest_distance))
+        .map(|(n, found)| (n, n, found.max))
         .reduce(|a, b| (a.0.min(b.0), a.1.max(b.1), a.2.max(b.2)))
 }
 

@@ -376,7 +376,7 @@ impl Svg {
         }
     }
 
-    /// The farthest repeat's distance, above and below a vertical bar's end; nothing for 0.
+    /// From the largest to the smallest repeat, on a vertical bar; nothing if they are equal.
     pub(crate) fn whisker(&mut self, x: f64, [top, bottom]: [f64; 2], cap: f64) {
         // Coordinates have one decimal, so shorter whiskers would have no length.
         if bottom - top >= 0.1 {
@@ -387,7 +387,7 @@ impl Svg {
         }
     }
 
-    /// The same, left and right of the end of a horizontal bar.
+    /// The same on a horizontal bar.
     pub(crate) fn side_whisker(&mut self, low: f64, high: f64, y: f64) {
         if high - low >= 0.1 {
             self.line("whisker", (low, y), (high, y));

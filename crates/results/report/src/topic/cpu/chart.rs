@@ -78,7 +78,7 @@ impl<'r, 'a> Chart<'r, 'a> {
         let busiest = largest(cpus.iter().map(|cpu| cpu.busy_cores.mean));
         let best = largest(cpus.iter().filter_map(|cpu| {
             let found = cpu.payload_bits_per_cpu_s.as_ref()?;
-            Some(found.mean + found.largest_distance)
+            Some(found.max)
         }));
         let rows = ROWS.fitted(set);
         let width = WIDTH - rows.names() - GUTTER - EFFICIENCY;
@@ -195,8 +195,7 @@ impl<'r, 'a> Chart<'r, 'a> {
         let scale = Scale::si(found.mean, "bit/CPU-s");
         let tooltip = hover(&cell.dut, point, &scale, found);
         svg.bar(self.run.color(&cell.dut), bar, &tooltip);
-        let reach = width(found.largest_distance);
-        let (low, high) = ((bar.right() - reach).max(bar.x), bar.right() + reach);
+        let [low, high] = [found.min, found.max].map(|repeat| area.x + width(repeat));
         svg.side_whisker(low, high, bar.y + bar.height / 2.0);
         let value = si(found.mean, "bit");
         let spots = Spot::rightward((high + 7.0, bar.bottom() - 3.0));

@@ -255,7 +255,7 @@ fn chart(run: &Run<'_>, id: &str) -> Option<Markup> {
             let all = found.passed + found.failed + found.not_offered;
             Lying {
                 value: found.passed as f64,
-                reach: 0.0,
+                repeats: [found.passed as f64; 2],
                 offered: Some(all as f64),
                 text: format!("{} of {all} pass", found.passed),
             }

@@ -40,7 +40,7 @@ pub(crate) const SECTION: Section =
     })
     .named("Speed");
 
-const DOTS: &str = "Dots: mean of the repeats; whiskers: the farthest repeat's distance.";
+const DOTS: &str = "Dots: mean of the repeats; whiskers: the smallest and the largest repeat.";
 
 /// The series by size of input, or the others, with their indices among all.
 fn series<'r>(run: &'r Run<'_>, by_size: bool) -> impl Iterator<Item = (usize, &'r DeviceSeries)> {

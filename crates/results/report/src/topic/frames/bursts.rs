@@ -17,7 +17,7 @@ pub(super) const SECTION: Section = Section::result("bursts", "Back-to-back fram
     let sets = run.frame_sets_of(ProcedureKind::BackToBack);
     for (index, set) in sets.iter().enumerate() {
         let how = "Bars: the longest burst without loss at the highest load, mean of the repeats. Whiskers: \
-                   the farthest repeat's distance.";
+                   the smallest and the largest repeat.";
         out.chart(
             format!("Longest burst without loss: {}", set.common),
             how,

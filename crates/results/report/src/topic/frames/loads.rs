@@ -13,8 +13,7 @@ use plan::ProcedureKind;
 use stats::{CellResult, LoadResult, MrrResult};
 
 /// How to read bars of received and offered load.
-pub(super) const OF_OFFERED: &str = "Solid: received. Striped: offered, but lost on the way. Whiskers: the farthest repeat's \
-                          distance. Frames/s of one direction.";
+pub(super) const OF_OFFERED: &str = "Solid: received. Striped: offered, but lost on the way. Whiskers: the smallest and the largest repeat. Frames/s of one direction.";
 
 /// The striped part of these bars.
 pub(super) const LOST: &str = "offered, but lost";
@@ -32,7 +31,7 @@ pub(super) fn fact(set: &FrameSet<'_>, cell: &CellResult, size: &str) -> Option<
     let scale = Scale::si(received.mean, "pps");
     let lost = match load.account.lost {
         0 => "none lost".to_owned(),
-        lost => format!("{} lost", share(lost, load.lost_ppm.mean)),
+        lost => format!("{} lost", share(lost, load.not_forwarded_ppm())),
     };
     let mut detail = format!("of {} offered", mean_rate(&load.offered.frames_per_s));
     if let Some(verdict) = cell.verdict() {
@@ -88,12 +87,12 @@ pub(super) fn lying(load: &LoadResult) -> Lying {
     let scale = Scale::si(offered.mean, "pps");
     let lost = match load.account.lost {
         0 => "none lost".to_owned(),
-        _ => format!("{} lost", percent(load.lost_ppm.mean / 1e4)),
+        _ => format!("{} lost", percent(load.not_forwarded_ppm() / 1e4)),
     };
     let received_text = scale.number(received.mean);
     Lying {
         value: received.mean,
-        reach: received.largest_distance,
+        repeats: [received.min, received.max],
         offered: Some(offered.mean),
         text: format!("{received_text} of {}, {lost}", mean_rate(offered)),
     }
@@ -113,12 +112,13 @@ pub(super) const MRR: Section = Section::result("mrr", "Maximum receive rate", |
 fn mrr(run: &Run<'_>, set: &FrameSet<'_>) -> Table {
     let note = format!(
         "{}; frames/s of one direction; received: forwarding rate at the offered load, mean ± largest \
-         distance of the repeats; deviation, lowest, highest: of single trials; a load above the \
+         distance of the repeats; lost: the part of the offered load that was not received; \
+         trial deviation, lowest, highest: of single trials; a load above the \
          throughput loses frames, so this is no throughput",
         set.common
     );
     let table = head(set, Table::new(caption(set, set.kind.title()), note))
-        .figures(["Received", "Lost", "Offered", "Deviation"])
+        .figures(["Received", "Lost", "Offered", "Trial deviation"])
         .figures(["Lowest", "Highest", "L2", "Trials"])
         .texts(["Verdict"]);
     fill(table, run, set, |cell| {
@@ -133,7 +133,7 @@ fn mrr_cells(cell: &CellResult, found: &MrrResult) -> [Cell; 9] {
     let l2 = forwarded.l2_bps.mean;
     [
         Cell::plain(rate(&forwarded.frames_per_s)),
-        Cell::plain(share(load.account.lost, load.lost_ppm.mean)),
+        Cell::plain(share(load.account.lost, load.not_forwarded_ppm())),
         Cell::plain(mean_rate(&load.offered.frames_per_s)),
         // A single trial has no deviation.
         Cell::or_missing(found.standard_deviation_frames_per_s.map(pps)),

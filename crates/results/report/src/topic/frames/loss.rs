@@ -75,13 +75,18 @@ fn by_load(run: &Run<'_>, set: &FrameSet<'_>) -> Option<Table> {
 
 /// Every load of a loss curve, or the single load of a `load` test.
 fn loads(run: &Run<'_>, set: &FrameSet<'_>) -> Table {
+    let is_curve = set.kind == ProcedureKind::LossCurve;
     let note = format!(
-        "{}; frames/s of one direction; lost, reordered, duplicated, corrupted: of the frames that \
+        "{}; frames/s of one direction; {}reordered, duplicated, corrupted: of the frames that \
          left the sender, mean of the repeats; 0 means none at all; not sent, sent too late: frames that the \
          generator kept back, or that left when the load's time was over, over all repeats",
-        set.common
+        set.common,
+        if is_curve {
+            "lost, "
+        } else {
+            "lost: the part of the offered load that was not forwarded; "
+        }
     );
-    let is_curve = set.kind == ProcedureKind::LossCurve;
     let table = head(set, Table::new(caption(set, set.kind.title()), note))
         .labels(is_curve.then_some("Load"))
         .figures(["Offered", "Forwarded", "Lost", "Not sent"])
@@ -93,19 +98,26 @@ fn loads(run: &Run<'_>, set: &FrameSet<'_>) -> Table {
             // Only the loads of a curve are shares.
             let percent = load.percent.map(|percent| format!("{percent} %"));
             let mut cells: Vec<Cell> = percent.map(Cell::label).into_iter().collect();
-            cells.extend(load_cells(load));
+            cells.extend(load_cells(load, is_curve));
             cells.push(verdict(cell).once(index));
             cells
         })
     })
 }
 
-fn load_cells(load: &LoadResult) -> [Cell; 8] {
+fn load_cells(load: &LoadResult, is_curve: bool) -> [Cell; 8] {
     let account = &load.account;
+    // The loss of a curve is also in its chart, with its spread; that of a single load is beside
+    // its rates only, everywhere.
+    let lost_ppm = if is_curve {
+        load.lost_ppm.mean
+    } else {
+        load.not_forwarded_ppm()
+    };
     [
         Cell::plain(mean_rate(&load.offered.frames_per_s)),
         Cell::plain(mean_rate(&load.forwarded.frames_per_s)),
-        Cell::plain(share(account.lost, load.lost_ppm.mean)),
+        Cell::plain(share(account.lost, lost_ppm)),
         Cell::plain(account.not_sent.to_string()),
         Cell::plain(account.too_late.to_string()),
         Cell::plain(share(account.reordered, load.reordered_ppm.mean)),

@@ -7,7 +7,7 @@ use crate::kit::table::{Cell, Table};
 use crate::layout::Run;
 use crate::layout::frames::FrameSet;
 use journal::record::GoalOutcome;
-use stats::{CellResult, GoalResult, ThroughputResult};
+use stats::{CellResult, GoalResult, LayerRates, ThroughputResult};
 use units::human::duration_ns;
 
 /// Appends folded details below the tables of a search.
@@ -65,14 +65,26 @@ fn bound_cells(goal: &GoalResult) -> [Cell; 6] {
     let upper = goal.upper.as_ref().map(|rates| &rates.frames_per_s);
     let conditional = goal.conditional_throughput.as_ref();
     let median = |found: &stats::Estimate| si(found.median, "pps");
+    // A bound that only some repeats found is no figure, so it has neither spread nor interval.
+    let of_some = |rates: &LayerRates| {
+        let rate = &rates.frames_per_s;
+        let count = format!(" [{} of {}]", rate.n, goal.repeats());
+        Cell::plain(mean_rate(rate) + &count)
+    };
+    let no_upper = || match &goal.upper_of_some {
+        Some(rates) => of_some(rates),
+        None if goal.has_outcome(GoalOutcome::MaxLoadMeets) => Cell::term("not reached"),
+        None => Cell::word("none"),
+    };
+    let no_lower = || match &goal.lower_of_some {
+        Some(rates) => of_some(rates),
+        None => Cell::word("none"),
+    };
     [
-        lower.map_or_else(|| Cell::word("none"), |found| Cell::plain(rate(found))),
+        lower.map_or_else(no_lower, |found| Cell::plain(rate(found))),
         Cell::or_missing(lower.map(median)),
         lower.map_or_else(Cell::missing, interval),
-        upper.map_or_else(
-            || Cell::term("not reached"),
-            |found| Cell::plain(mean_rate(found)),
-        ),
+        upper.map_or_else(no_upper, |found| Cell::plain(mean_rate(found))),
         Cell::or_missing(conditional.map(|rates| mean_rate(&rates.frames_per_s))),
         Cell::plain(format!("{} + {}", goal.lower_trials, goal.upper_trials)),
     ]
@@ -102,7 +114,7 @@ fn result(goal: &GoalResult) -> Cell {
     if goal.is_regular() {
         return Cell::term("regular");
     }
-    let all: u32 = goal.outcomes.iter().map(|found| found.repeats).sum();
+    let all = goal.repeats();
     let words = goal.outcomes.iter().map(|found| {
         let word = match found.outcome {
             GoalOutcome::Regular => "regular",

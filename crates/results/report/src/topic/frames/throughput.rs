@@ -4,11 +4,11 @@ mod chart;
 
 use super::search::{details, throughput};
 use super::{caption, cells, fill, head, joined, label, limit_mark, mean_rate, verdict};
-use crate::kit::cells::{count_mark, reason_cell};
+use crate::kit::cells::{count_mark, found_in, reason_cell};
 use crate::kit::fact::{Fact, repeats};
-use crate::kit::format::{Scale, ratio, si};
+use crate::kit::format::{Scale, ratio, si, uncapitalized};
 use crate::kit::section::Section;
-use crate::kit::table::{Cell, Table};
+use crate::kit::table::{BELOW, Cell, Table};
 use crate::layout::Run;
 use crate::layout::frames::{Device, FramePoint, FrameSet};
 use plan::ProcedureKind;
@@ -22,10 +22,9 @@ pub(super) const SECTION: Section = Section::result(
         for (index, set) in sets.iter().enumerate() {
             out.chart(
                 format!("Throughput by frame size: {}", set.common),
-                "Bars: relevant lower bound of the first goal, mean of the repeats; whiskers: the \
-                 farthest repeat; the line on a bar: the upper bound. A word above a bar: its limit, \
-                 if that is not the device; unsure: the evidence does not decide. A line rate far above \
-                 all figures is not drawn.",
+                "Bars: relevant lower bound of the first goal, mean of the repeats; whiskers: the smallest and the largest repeat; the line on a bar: the upper bound. A word above a bar: its limit, \
+                 if that is not the device (T, L, M and ? in the table); unsure: the evidence does not \
+                 decide. A line rate far above all figures is not drawn.",
                 || chart::draw(run, set, &format!("frames-{index}-bars")),
             );
         }
@@ -57,7 +56,7 @@ fn layers(run: &Run<'_>, set: &FrameSet<'_>) -> Table {
     fill(table, run, set, |cell| {
         cell.frames()?;
         let goal = throughput(cell).and_then(|found| found.goals.first());
-        let Some(rates) = goal.and_then(|goal| goal.lower.as_ref()) else {
+        let Some(rates) = goal.and_then(GoalResult::known_lower) else {
             // Measured, but without a lower bound: the search's reason is in place of the rates.
             let why = goal.and_then(|goal| goal.irregular.first());
             let mut cells = std::array::from_fn(|_| Cell::missing());
@@ -70,8 +69,13 @@ fn layers(run: &Run<'_>, set: &FrameSet<'_>) -> Table {
             Cell::or_missing(share.map(|share| format!("{:.1} %", 100.0 * share)))
         };
         let judged = cell.verdict();
+        let partly = if goal.is_some_and(|goal| goal.lower.is_none()) {
+            found_in(rates.frames_per_s.n, cell)
+        } else {
+            String::new()
+        };
         Some([
-            Cell::plain(mean_rate(&rates.frames_per_s)),
+            Cell::plain(mean_rate(&rates.frames_per_s) + &partly),
             bits(&rates.l1_bps),
             bits(&rates.l2_bps),
             bits(&rates.ip_bps),
@@ -119,7 +123,7 @@ fn vendor(run: &Run<'_>, set: &FrameSet<'_>, quantity: Quantity) -> Table {
     let means = means(run, set, quantity);
     let note = format!(
         "{}; {goal}; relevant lower bound, mean ± largest distance from it; a figure without a mark is limited by the \
-         device; irregular: RFC 9971; none: no lower bound, irregular{}",
+         device; irregular: RFC 9971{}",
         set.common,
         left_out(&means)
     );
@@ -254,8 +258,15 @@ fn figure(cell: &CellResult, quantity: Quantity) -> Cell {
         };
     };
     let goal = throughput.goals.first();
-    let Some((goal, rates)) = goal.and_then(|goal| Some((goal, goal.lower.as_ref()?))) else {
+    let Some(goal) = goal else {
         return Cell::word("none");
+    };
+    let Some(rates) = goal.known_lower() else {
+        // Below the upper bound, if the device has one: less is known, but not nothing.
+        return Cell::word(match goal.known_upper() {
+            Some(rates) => format!("{BELOW}{} *", number(quantity.of(rates).0)),
+            None => "none".to_owned(),
+        });
     };
     // RFC 9971 requires a report to mark irregular results.
     let irregular = if goal.is_regular() { "" } else { " *" };
@@ -267,7 +278,11 @@ fn figure(cell: &CellResult, quantity: Quantity) -> Cell {
         _ => format!(" ± {distance:.decimals$}"),
     };
     let mark = limit_mark(cell);
-    let partly = count_mark(cell);
+    // A bound of some repeats counts these, whether or not the others were measured.
+    let partly = match goal.lower {
+        Some(_) => count_mark(cell),
+        None => found_in(rates.frames_per_s.n, cell),
+    };
     Cell::plain(format!(
         "{mean:.decimals$}{spread}{partly}{mark}{irregular}"
     ))
@@ -288,7 +303,10 @@ fn decimals(value: f64) -> usize {
 
 pub(super) fn fact(run: &Run<'_>, device: &str, set: &FrameSet<'_>) -> Option<Fact> {
     let cells = cells(device, set);
-    let (size, cell) = cells.iter().find(|(_, cell)| cell.frame_rate().is_some())?;
+    let with_figure = || cells.iter().filter(|(_, cell)| cell.frame_rate().is_some());
+    // Devices are compared by their summaries, so these are about a size that all of them have.
+    let shared = with_figure().find(|(size, _)| is_shared(set, size));
+    let (size, cell) = shared.or_else(|| with_figure().next())?;
     let goal = cell.frames()?.throughput.as_ref()?.goals.first()?;
     let rates = goal.lower.as_ref()?;
     let scale = Scale::si(rates.frames_per_s.mean, "pps");
@@ -298,7 +316,9 @@ pub(super) fn fact(run: &Run<'_>, device: &str, set: &FrameSet<'_>) -> Option<Fa
     let mut at_least = "";
     if cell.frames()?.is_only_lower_bound() {
         at_least = "at least ";
-        detail = format!("{}; {detail}", unbounded(goal));
+        let why = goal.irregular.first();
+        let why = why.map_or("no upper bound", |why| why.trim_end_matches('.'));
+        detail = format!("{}; {detail}", uncapitalized(why));
     }
     let means = run.results.mean_frame_rates.iter();
     let own = |cell: &str| cells.iter().any(|(_, known)| known.id == cell);
@@ -323,6 +343,24 @@ pub(super) fn fact(run: &Run<'_>, device: &str, set: &FrameSet<'_>) -> Option<Fa
     })
 }
 
+/// Whether every device under test that has a figure at some size has one at this size.
+fn is_shared(set: &FrameSet<'_>, size: &str) -> bool {
+    let is_point = |point: &&FramePoint<'_>| point.name() == size;
+    let Some(point) = set.points.iter().find(is_point) else {
+        return false;
+    };
+    let has_figure = |point: &FramePoint<'_>, device: Device<'_>| {
+        let cell = point.cell(device);
+        cell.is_some_and(|cell| !cell.baseline && cell.frame_rate().is_some())
+    };
+    let tested = set.devices.iter().filter(|device| !device.calibration);
+    let mut measured = tested.filter(|device| {
+        let mut points = set.points.iter();
+        points.any(|point| has_figure(point, **device))
+    });
+    measured.all(|device| has_figure(point, *device))
+}
+
 /// Why a goal has no figure, with the known bound: `No lower bound in any repeat: even the lowest
 /// load, 1 kpps, does not meet the goal.`
 pub(crate) fn without(cell: &CellResult) -> Option<String> {
@@ -334,16 +372,29 @@ pub(crate) fn without(cell: &CellResult) -> Option<String> {
         .map(|why| format!("{why}."))
 }
 
-/// The missing bound of a search, and the upper bound if known.
+/// The known bounds of a search, and why the others are missing.
 fn unbounded(goal: &GoalResult) -> String {
-    let mut parts: Vec<String> = Vec::new();
-    // An upper bound due to losses of the tester says nothing about the device.
-    if let Some(upper) = goal.upper.as_ref().filter(|_| !goal.upper_is_testers()) {
-        let rate = &upper.frames_per_s;
+    let repeats = goal.repeats();
+    let known = |what: &str, rates: &LayerRates| {
+        let rate = &rates.frames_per_s;
+        let of = if rate.n == repeats {
+            String::new()
+        } else {
+            format!(" in {} of {repeats} repeats", rate.n)
+        };
         let scale = Scale::si(rate.mean, "pps");
-        parts.push(format!("less than {}", scale.value(rate.mean)));
+        format!("{what} {}{of}", scale.value(rate.mean))
+    };
+    let mut parts: Vec<String> = Vec::new();
+    if let Some(lower) = &goal.lower_of_some {
+        parts.push(known("at least", lower));
     }
+    // An upper bound due to losses of the tester says nothing about the device.
+    parts.extend(goal.known_upper().map(|upper| known("less than", upper)));
+    let known = parts.join(", ");
+    // The reason is a sentence of its own, so a full stop precedes it.
     let why = goal.irregular.first();
-    parts.extend(why.map(|why| why.trim_end_matches('.').to_owned()));
-    parts.join("; ")
+    let why = why.map(|why| why.trim_end_matches('.').to_owned());
+    let parts = (!known.is_empty()).then_some(known).into_iter().chain(why);
+    parts.collect::<Vec<_>>().join(". ")
 }

@@ -11,7 +11,7 @@ use crate::kit::format::{Scale, percent};
 use crate::layout::Run;
 use crate::order::largest;
 use maud::Markup;
-use stats::{CellResult, SuiteEntry, SuiteMatrix};
+use stats::{CellResult, Estimate, SuiteEntry, SuiteMatrix};
 
 const BAR: f64 = 15.0;
 const ROW: f64 = 23.0;
@@ -30,7 +30,7 @@ pub(super) fn draw(run: &Run<'_>, matrix: &SuiteMatrix, id: &str) -> Option<Mark
         .filter_map(|entry| Some((entry, run.cell(&entry.cell)?)))
         .collect();
     let figures = rows.iter().filter_map(|(_, cell)| figure(cell));
-    let most = largest(figures.map(|(mean, reach)| mean + reach));
+    let most = largest(figures.map(|found| found.max));
     if most <= 0.0 {
         return None;
     }
@@ -49,7 +49,7 @@ pub(super) fn draw(run: &Run<'_>, matrix: &SuiteMatrix, id: &str) -> Option<Mark
     let scale = Scale::si(highest, unit);
     let figures = rows.iter().filter_map(|(_, cell)| figure(cell));
     // Means only: a whisker down to 0 must not decide the kind of axis.
-    let lowest = figures.map(|(mean, _)| mean).fold(highest, f64::min);
+    let lowest = figures.map(|found| found.mean).fold(highest, f64::min);
     let axis = Values::spanning((lowest, highest), 5.0, scale.clone());
     let mut svg = Svg::new(id);
     frame(&mut svg, &axis, plot, &rows);
@@ -66,10 +66,9 @@ pub(super) fn draw(run: &Run<'_>, matrix: &SuiteMatrix, id: &str) -> Option<Mark
     Some(svg.finish(&title, &format!("{}.", described.join("; "))))
 }
 
-/// Mean, and distance of the farthest repeat.
-fn figure(cell: &CellResult) -> Option<(f64, f64)> {
-    let found = cell.rate()?;
-    Some((found.mean, found.largest_distance))
+/// The figure of a row.
+fn figure(cell: &CellResult) -> Option<&Estimate> {
+    cell.rate()
 }
 
 fn ceiling(cell: &CellResult) -> Option<f64> {
@@ -129,7 +128,7 @@ fn row(
     if let Some(overhead) = &cell.overhead {
         right(svg, VALUES + OVERHEAD - 8.0, &overhead_words(overhead));
     }
-    let Some((mean, reach)) = figure(cell) else {
+    let Some(found) = figure(cell) else {
         let reason = reason_cell(cell).text;
         let shown = shortened("reason", &reason, place.width - 6.0);
         let spot = Spot::start((place.x + 6.0, baseline));
@@ -137,6 +136,7 @@ fn row(
         return reason;
     };
     let width = |value: f64| place.width * axis.share(value);
+    let mean = found.mean;
     let value = scale.value(mean);
     let spread = cell.rate().map(|found| with_interval(scale, found));
     let spread = spread.unwrap_or_default();
@@ -152,7 +152,7 @@ fn row(
     if !is_log {
         svg.rect(&format!("{class}-{color}"), bar, &tooltip);
     }
-    let (low, high) = (place.x + width(mean - reach), place.x + width(mean + reach));
+    let (low, high) = (place.x + width(found.min), place.x + width(found.max));
     svg.side_whisker(low, high, middle);
     if is_log {
         // A bar's length is meaningless on a logarithmic axis.

@@ -1,4 +1,4 @@
-//! Grouped bars: throughput by MTU and cores, one bar per device, whiskers to the farthest repeat.
+//! Grouped bars: throughput by MTU and cores, one bar per device, whiskers over the repeats.
 
 use crate::kit::chart::marks::is_hatched;
 use crate::kit::chart::scale::{Axis, Linear};
@@ -42,7 +42,11 @@ pub(super) fn draw(run: &Run<'_>, set: &Set<'_>, payload: Option<u32>, id: &str)
         .collect();
     let cells = points.iter().flat_map(|point| &point.cells);
     let found = cells.filter_map(|cell| cell.throughput_bps());
-    let highest = largest(found.map(|found| found.mean + found.largest_distance));
+    let highest = largest(found.map(|found| found.max));
+    // Without any figure the axis would have no scale, and the tables say why.
+    if highest <= 0.0 {
+        return None;
+    }
     let mtus = set.mtus();
     let band = PLOT.width / mtus.len() as f64;
     let groups = |mtu: &u16| points.iter().filter(|point| point.mtu == *mtu).count();
@@ -164,11 +168,11 @@ impl Chart<'_, '_> {
         let tooltip = self.hover(point, cell);
         self.svg.bar(color, bar, &tooltip);
         let middle = bar.middle();
-        let reach = PLOT.height * self.axis.share(found.largest_distance);
-        let low = (bar.y + reach).min(PLOT.bottom());
+        let end = |repeat: f64| PLOT.y_at(self.axis.share(repeat));
+        let [low, high] = [found.min, found.max].map(end);
         let cap = (0.22 * bar.width).min(7.0);
-        self.svg.whisker(middle, [bar.y - reach, low], cap);
-        let (above, value) = (bar.y - reach - 6.0, self.scale.number(found.mean));
+        self.svg.whisker(middle, [high, low], cap);
+        let (above, value) = (high - 6.0, self.scale.number(found.mean));
         let pitch = bar.width + 2.0;
         self.svg.bar_value((middle, above), pitch, &value, "");
         let comparison = self.run.comparison(cell, Metric::PayloadThroughput);
@@ -177,10 +181,10 @@ impl Chart<'_, '_> {
         // Only inside the bar, and not on hatching, on which no text is readable.
         if let Some(text) = ratio
             && bar.width >= Font::of(&class).width(&text)
-            && bar.height >= RATIO_HEIGHT + reach
+            && bar.height >= RATIO_HEIGHT + (low - bar.y)
             && !is_hatched(color)
         {
-            let position = (middle, bar.y + reach + 16.0);
+            let position = (middle, low + 16.0);
             self.svg.text(&class, position, Anchor::Middle, &text);
         }
     }

@@ -101,8 +101,8 @@ impl<'r, 'a> Chart<'r, 'a> {
         if lost.width > 0.05 {
             svg.stripes(lost, &tooltip);
         }
-        let (middle, reach) = (top + BAR / 2.0, width(received.largest_distance));
-        let (low, high) = ((bar.right() - reach).max(plot.x), bar.right() + reach);
+        let middle = top + BAR / 2.0;
+        let [low, high] = [received.min, received.max].map(|repeat| plot.x + width(repeat));
         svg.side_whisker(low, high, middle);
         let after = lost.right().max(high) + 8.0;
         svg.label("value", Spot::rightward((after, middle + 4.5)), &text);

@@ -86,7 +86,7 @@ fn top(goal: &GoalResult) -> Option<f64> {
         .upper
         .as_ref()
         .map_or(0.0, |upper| upper.frames_per_s.mean);
-    Some((lower.mean + lower.largest_distance).max(upper))
+    Some(lower.max.max(upper))
 }
 
 fn words(point: &FramePoint<'_>, cell: &CellResult) -> String {
@@ -179,11 +179,10 @@ fn one(
     let height = area.height * axis.share(lower.mean);
     let bar = area.bar(area.bottom() - height, area.width, height);
     svg.bar(run.color(&cell.dut), bar, &tooltip(cell, setting));
-    let reach = area.height * axis.share(lower.largest_distance);
+    let [low, high] = [lower.min, lower.max].map(|repeat| area.y_at(axis.share(repeat)));
     let cap = (0.2 * bar.width).min(6.0);
-    let low = (bar.y + reach).min(area.bottom());
-    svg.whisker(bar.middle(), [bar.y - reach, low], cap);
-    let mut above = bar.y - reach;
+    svg.whisker(bar.middle(), [high, low], cap);
+    let mut above = high;
     if let Some(upper) = &goal.upper {
         let y = area.y_at(axis.share(upper.frames_per_s.mean));
         svg.line("upper", (bar.x, y), (bar.right(), y));
