@@ -88,8 +88,8 @@ mod tests {
         assert!(text.contains("reach: \"ssh root@left\""), "{text}");
         let lab = campaign::lab_from_text("lab.yaml", &text).expect("a lab");
         let hosts = lab.plan().hosts.as_ref().expect("hosts");
-        let mut here = hosts.each().map(|(_, host)| host.is_this_machine());
-        assert_eq!((here.next(), here.next()), (Some(false), Some(true)));
+        let here = hosts.each().map(|(_, host)| host.is_this_machine());
+        assert_eq!(here, [false, true]);
         for impossible in ["", "a port", "of-more-than-15-characters"] {
             let ports = two([impossible, "eth1"]);
             assert!(ports_lab("lab.yaml", &ports).is_err(), "{impossible}");
