@@ -26,7 +26,7 @@ pub(crate) enum Init {
 /// Selects one of several choices by its word.
 fn one_of<T: Sync>(
     known: &'static [Choice<T>],
-) -> impl TypedValueParser<Value = &'static Choice<T>> + Clone {
+) -> impl TypedValueParser<Value = &'static Choice<T>> {
     let values = known
         .iter()
         .map(|choice| PossibleValue::new(choice.word).help(choice.what));

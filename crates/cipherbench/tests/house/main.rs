@@ -41,7 +41,7 @@ fn listed_by_git(which: &[&str]) -> Option<Vec<PathBuf>> {
 }
 
 /// Folders with sources, without the files beside them.
-const FOLDERS: [&str; 13] = [
+const FOLDERS: [&str; 14] = [
     ".ci",
     ".github",
     "bench",
