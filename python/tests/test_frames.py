@@ -229,6 +229,32 @@ def test_bins_are_the_histogram(frames: Path) -> None:
     assert mine["share_upto"].iloc[-1] == pytest.approx(1)
 
 
+def test_reflected_frames_are_distinguished(
+    frames: Path, rewrite: Rewrite, change_results: Rewrite
+) -> None:
+    def in_results(all_of_it: dict[str, Any]) -> None:
+        cell = next(one for one in all_of_it["cells"] if one["id"].startswith("load/"))
+        cell["frames"]["latency"][0]["round_trip"] = {"from_arrival": True}
+
+    def in_journal(record: dict[str, Any]) -> None:
+        if record["record"] == "trial" and record["cell"].startswith("load/"):
+            residence = [{"upto_ns": 1000, "frames": 20}]
+            record["outcome"]["frames"]["latency"][0]["round_trip"] = {"residence": residence}
+
+    change_results(frames, in_results)
+    rewrite(frames, in_journal)
+    run = results.load(frames)
+    cells = run.cells[run.cells["procedure"] == "load"].set_index("quantity")
+    assert cells["way"]["latency_p50_s"] == "round-trip"
+    assert cells["way"]["forwarded_frames_per_s"] is None
+    assert "latency_p50_s_round_trip" in run.trials.columns
+    latency = run.latency[run.latency["procedure"] == "load"]
+    assert set(zip(latency["source"], latency["way"])) == {
+        ("frames", "round-trip"),
+        ("reflector", "round-trip"),
+    }
+
+
 def test_mixes_and_sizes_are_in_columns_of_their_own(frames: Path) -> None:
     cells = results.load(frames).cells
     assert set(zip(cells["cell"], cells["frame_mix"], cells["frame_bytes_mean"])) == {

@@ -1,4 +1,4 @@
-"""What `load` accepts, and its errors: one sentence on what, where and what to do."""
+"""Paths that `load` accepts, and its errors: one sentence with the problem and a remedy."""
 
 from __future__ import annotations
 

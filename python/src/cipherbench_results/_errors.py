@@ -1,4 +1,4 @@
-"""What can go wrong with a run: each error is one sentence on what, where and what to do."""
+"""Errors and warnings: the text of each is one sentence with the problem, the path, a remedy."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ class DamagedError(ResultsError):
 
 
 class PartMissingWarning(UserWarning):
-    """The loaded files do not contain what was asked for, so that its frame is empty."""
+    """The loaded files do not contain this part of the run, so that its frame is empty."""
 
 
 class IncompleteRunWarning(UserWarning):

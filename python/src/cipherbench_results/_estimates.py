@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 from ._names import quantity, slug, unit
@@ -43,9 +43,11 @@ _WORDS: dict[tuple[str, ...], list[str]] = {
 }
 # `mrr` has the figures of `loads` again.
 _LEFT_OUT = {("frames", "mrr")}
+# The way of latencies there and back.
+ROUND_TRIP = "round-trip"
 # The counts of a load in the trials of one kind: `quiet_lost_ppm`.
 _LOADS = {("quiet", "load"), ("disturbed", "load")}
-# Keys that tell the entries of a list apart, with the column that has them.
+# Keys that distinguish the entries of a list, with the column for each.
 _LISTS = {
     "goal": "goal",
     "direction": "way",
@@ -84,7 +86,7 @@ _FIGURES = {
 
 @dataclass(frozen=True)
 class Place:
-    """What tells quantities of one name in one cell apart; each is absent by default."""
+    """Distinguishes quantities of one name in one cell; each part is absent by default."""
 
     goal: str | None = None
     at_load_percent: float | None = None
@@ -92,7 +94,7 @@ class Place:
     part: str | None = None
 
     def suffix(self, first_goal: str | None) -> str:
-        """Return what a column of trials has behind the quantity's name.
+        """Return the end of a column's name in `trials`, after the quantity.
 
         The first goal is the figure of its cell, and has nothing.
         """
@@ -214,6 +216,9 @@ def _below(value: Any, path: tuple[str, ...], words: list[str], place: Place) ->
     if _is_estimate(value):
         yield _estimate(words, value, place)
     elif isinstance(value, dict):
+        if isinstance(value.get("round_trip"), dict):
+            # Frames that station B reflected: never to be mixed with times of one way.
+            place = replace(place, way=ROUND_TRIP)
         for key, item in value.items():
             below = (*path, key)
             yield from _below(item, below, _words(below, words), place)

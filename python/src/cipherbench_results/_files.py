@@ -138,7 +138,7 @@ def _no_constant(word: str) -> NoReturn:
 
 
 def parse(text: bytes) -> Json:
-    """Parse an object; a `ValueError` says what is wrong with it."""
+    """Parse an object; the text of a `ValueError` is the mistake in it."""
     try:
         value = json.loads(text, parse_constant=_no_constant)
     except RecursionError as error:

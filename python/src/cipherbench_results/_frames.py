@@ -103,7 +103,7 @@ class Cells:
         return {**row, **{axis: of_cell.get(axis) for axis in self.axes}}
 
     def marks(self, cell_id: str) -> str:
-        """Return what a reader of a cell's figures is to know: kinds of warnings, by blanks."""
+        """Return the marks of a cell, separated by blanks: its state, and kinds of warnings."""
         return " ".join(dict.fromkeys(self._marks.get(cell_id, [])))
 
     def columns(self, names: list[str]) -> list[str]:

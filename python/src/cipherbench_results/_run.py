@@ -122,7 +122,7 @@ class Run:
         )
 
     def _made(self, make: Callable[[], Made], path: Path | None = None) -> Made:
-        """Make a part of the run; what has another structure than the format is damaged."""
+        """Make a part of the run; a file with another structure than its format is damaged."""
         try:
             return make()
         except (
@@ -146,7 +146,7 @@ def load(path: str | os.PathLike[str], *, include_invalid: bool = False) -> Run:
 
     `path` is the folder of a run, a folder with one run in it (a job in the cache of a fleet's
     runs), or a results.json. With `include_invalid`, `series` and `latency` contain invalid trials
-    too, which `valid` tells apart.
+    too, and `valid` distinguishes them.
 
     Raises `ResultsError` with one sentence if there is no run, it is damaged, or it has a format
     version that this package does not read.

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 import pandas as pd
 
-from ._estimates import monitored_name
+from ._estimates import ROUND_TRIP, monitored_name
 from ._files import parse
 from ._frames import OF_CELL, Cells, frame
 from ._names import NANO, unit
@@ -83,9 +83,7 @@ class _Table:
 
 
 def _measured(journal: Journal, known: Cells, *, invalid: bool) -> Iterator[tuple[Row, Json, Json]]:
-    """Yield the trials that are measured, or invalid too: the columns of each, its cell in the plan
-    and what was measured.
-    """  # noqa: D205
+    """Yield the columns, the planned cell and the measured outcome of each trial."""
     planned = journal.cells()
     for (cell_id, repeat), line in journal.trials.items():
         record = parse(line)
@@ -355,6 +353,8 @@ def _under_load(source: str, one: Json, part: str | None = None) -> Iterator[tup
         "at_load_percent": one.get("percent"),
         "load_frames_per_s": one.get("load"),
     }
+    if one.get("round_trip"):
+        of_load["way"] = ROUND_TRIP
     yield of_load, _bins(one["histogram"])
     for way, histogram in zip(("a-to-b", "b-to-a"), one.get("directions") or []):
         yield {**of_load, "way": way}, _bins(histogram)
