@@ -39,6 +39,15 @@ fn campaign(arguments: &InitCampaign) -> Result<Exit, Failure> {
         Some(what) => *what,
         None => dialogue.choose("what do you want to measure", &SUBJECTS, &SUBJECTS[2])?,
     };
+    if let Some((flags, of)) = misplaced(arguments, what.value) {
+        return Err(Failure::new(
+            Exit::Usage,
+            format!(
+                "{flags} are for `--what {of}`, not `--what {}`\nhelp: leave them out; nothing was written",
+                what.word
+            ),
+        ));
+    }
     let (text, lab) = match what.value {
         Subject::Encryptor => (init::encryptor_campaign(*quick), None),
         Subject::Programs => (programs(arguments, dialogue)?, None),
@@ -92,6 +101,33 @@ fn campaign(arguments: &InitCampaign) -> Result<Exit, Failure> {
         said += "`plan --quick` and `run --quick` take its short form, of a few minutes.\n";
     }
     output::done(&said)
+}
+
+/// Flags that are given although they are for another subject, with that subject.
+fn misplaced(arguments: &InitCampaign, what: Subject) -> Option<(&'static str, &'static str)> {
+    let InitDevice {
+        pkcs11,
+        provider,
+        engine,
+        ..
+    } = &arguments.device;
+    let of_device = [pkcs11, provider, engine].into_iter().any(Option::is_some);
+    let of_box = arguments.kind.is_some() || arguments.ports.is_some();
+    let of_programs = !arguments.programs.is_empty();
+    let given = [
+        (of_box, Subject::Box, "`--box` and `--ports`", "box"),
+        (
+            of_programs,
+            Subject::Programs,
+            "names of programs",
+            "programs",
+        ),
+        (of_device, Subject::Device, "flags of a device", "device"),
+    ];
+    let mut misplaced = given
+        .into_iter()
+        .filter(|(is_given, of, ..)| *is_given && *of != what);
+    misplaced.next().map(|(_, _, flags, of)| (flags, of))
 }
 
 fn programs(arguments: &InitCampaign, dialogue: Dialogue) -> Result<String, Failure> {

@@ -2,10 +2,11 @@
 
 use crate::support::{PROGRAM, Sandbox, end, finish};
 use crate::texts::assert_golden;
+use nix::sys::signal::SIGINT;
 use std::fs;
-use std::io::Write;
+use std::io::{Read, Write};
 use std::os::unix::fs::MetadataExt;
-use std::process::Stdio;
+use std::process::{Child, ChildStdin, Stdio};
 
 /// Flags of every kind of campaign, and the name of its golden file.
 const CAMPAIGNS: [(&str, &[&str]); 9] = [
@@ -122,12 +123,11 @@ pub(crate) fn labs_of_every_kind_pass_check() {
     let sandbox = Sandbox::new();
     let impossible = ["--ports", "eth1,eth1", "--output", "same.yaml"];
     end(&mut sandbox.program(&init("lab", &impossible))).exits(2);
-    // The loopback interface is there on every machine, and in no lab.
-    let virtual_one = ["--ports", "lo,eth1", "--output", "lo.yaml"];
-    end(&mut sandbox.program(&init("lab", &virtual_one)))
+    let absent = ["--ports", "nowhere0,nowhere1", "--output", "absent.yaml"];
+    end(&mut sandbox.program(&init("lab", &absent)))
         .exits(0)
-        .says("warning: `lo` may be refused by `run`: virtual");
-    assert_eq!(files(&sandbox), ["lab.yaml", "lo.yaml"]);
+        .says("warning: `nowhere0` may be refused by `run`: this machine has no such interface");
+    assert_eq!(files(&sandbox), ["absent.yaml", "lab.yaml"]);
 }
 
 pub(crate) fn both_ends_of_a_tunnel_pass_check_and_their_keys_are_not_printed() {
@@ -210,6 +210,10 @@ pub(crate) fn without_a_terminal_the_flags_are_named() {
         );
         ended.says("there is no terminal").says(flag);
     }
+    let misplaced = ["--what", "encryptor", "--programs", "ours,openvpn"];
+    end(&mut sandbox.program(&init("campaign", &misplaced)))
+        .exits(2)
+        .says("`--what programs`");
     let alone = init("campaign", &["--what", "programs", "--programs", "ours"]);
     end(&mut sandbox.program(&alone))
         .exits(2)
@@ -217,8 +221,8 @@ pub(crate) fn without_a_terminal_the_flags_are_named() {
     assert_eq!(files(&sandbox), ["lab.yaml"]);
 }
 
-/// The program on a terminal, with these keys typed.
-fn typed(sandbox: &Sandbox, words: &str, keys: &str) -> (Option<i32>, String) {
+/// The program on a terminal, and its keyboard.
+fn on_terminal(sandbox: &Sandbox, words: &str) -> (Child, ChildStdin) {
     // `script` gives the program a terminal, which merges standard error and standard output, and
     // passes its input on as typed keys.
     let line = format!("env --default-signal=INT {PROGRAM} {words}");
@@ -226,7 +230,24 @@ fn typed(sandbox: &Sandbox, words: &str, keys: &str) -> (Option<i32>, String) {
     command.args(["--quiet", "--return", "--command", &line, "/dev/null"]);
     command.stdin(Stdio::piped()).stdout(Stdio::piped());
     let mut child = command.spawn().expect("`script` can be started");
-    let mut input = child.stdin.take().expect("it is piped");
+    let input = child.stdin.take().expect("it is piped");
+    (child, input)
+}
+
+/// Reads a child's output until it contains these words.
+fn read_until(child: &mut Child, words: &str) {
+    let output = child.stdout.as_mut().expect("standard output is piped");
+    let (mut seen, mut byte) = (Vec::new(), [0]);
+    while !seen.ends_with(words.as_bytes()) {
+        let read = output.read(&mut byte).expect("a pipe can be read");
+        assert_eq!(read, 1, "{}", String::from_utf8_lossy(&seen));
+        seen.extend(byte);
+    }
+}
+
+/// The output of the program on a terminal with these keys typed.
+fn typed(sandbox: &Sandbox, words: &str, keys: &str) -> (Option<i32>, String) {
+    let (child, mut input) = on_terminal(sandbox, words);
     input.write_all(keys.as_bytes()).expect("`script` reads");
     drop(input);
     let ended = finish(child);
@@ -269,11 +290,24 @@ pub(crate) fn a_dialogue_on_a_terminal_asks_until_the_answer_is_one() {
 
 pub(crate) fn an_interrupted_dialogue_leaves_nothing() {
     let sandbox = Sandbox::new();
-    for keys in ["\x03", "\x04", "box\n\x03", "1\n2\n\x04"] {
-        let (code, seen) = typed(&sandbox, "init campaign", keys);
-        assert_ne!(code, Some(0), "{seen}");
-        let (code, seen) = typed(&sandbox, "init gateway", keys);
-        assert_ne!(code, Some(0), "{seen}");
+    for (words, first, question) in [
+        ("init campaign", "", "measure [encryptor]: "),
+        ("init campaign", "box\n", "ports [pair]: "),
+        ("init lab", "hosts\nleft\n", "second host"),
+        ("init gateway", "", "address of the peer: "),
+    ] {
+        // Ctrl-C, once the question is seen: a terminal drops what was typed before it.
+        let (mut child, mut input) = on_terminal(&sandbox, words);
+        input.write_all(first.as_bytes()).expect("`script` reads");
+        read_until(&mut child, question);
+        input.write_all(b"\x03").expect("`script` reads");
+        let ended = finish(child);
+        assert_eq!(ended.code, Some(128 + SIGINT as i32), "{}", ended.stdout);
+        drop(input);
+        // Ctrl-D.
+        let (code, seen) = typed(&sandbox, words, &format!("{first}\x04"));
+        assert_eq!(code, Some(2), "{seen}");
+        assert!(seen.contains("there was no answer"), "{seen}");
         assert_eq!(files(&sandbox), ["lab.yaml"], "{seen}");
     }
 }

@@ -55,7 +55,11 @@ pub struct Program {
     comment: &'static str,
 }
 
+const OURS: &str = "ours";
+/// Programs that implement WireGuard.
 const WIREGUARD: &str = "wireguard";
+/// What the kernel implements: whether it has the module is seen only when it is used.
+const KERNEL: &str = "kernel";
 
 const fn program(kind: &'static str, dut: &'static str, comment: &'static str) -> Program {
     Program { kind, dut, comment }
@@ -64,10 +68,10 @@ const fn program(kind: &'static str, dut: &'static str, comment: &'static str) -
 /// The programs, in the order of the question.
 pub static PROGRAMS: [Choice<Program>; 7] = [
     Choice::new(
-        "ours",
+        OURS,
         "our encryptor",
         program(
-            "ours",
+            OURS,
             "cipherbench: { suite: aes-256-gcm, workers: 1 }",
             "Ours: ESP in UDP. `suite`, `workers`, `aggregate` and `engine` may be lists.",
         ),
@@ -103,7 +107,7 @@ pub static PROGRAMS: [Choice<Program>; 7] = [
         "wireguard",
         "WireGuard of the kernel, if it has the module",
         program(
-            "kernel",
+            KERNEL,
             "wireguard",
             "WireGuard of the kernel, which must have the module. Its only suite is ChaCha20-Poly1305.",
         ),
@@ -371,10 +375,10 @@ pub fn missing_programs(program: &Program) -> Vec<String> {
 pub fn installed() -> Vec<&'static Choice<Program>> {
     let mut proposed: Vec<&'static Choice<Program>> = Vec::new();
     for program in &PROGRAMS {
-        let value = &program.value;
+        let Choice { value, .. } = program;
         let is_known = proposed.iter().any(|it| it.value.kind == value.kind);
-        // Whether the kernel has the module is seen only when it is used.
-        if !is_known && program.word != WIREGUARD && missing_programs(value).is_empty() {
+        let is_here = value.kind == OURS || missing_programs(value).is_empty();
+        if !is_known && value.kind != KERNEL && is_here {
             proposed.push(program);
         }
     }
@@ -477,7 +481,10 @@ mod tests {
     }
 
     #[test]
-    fn ours_is_always_installed() {
-        assert_eq!(installed()[0].word, "ours");
+    fn ours_is_always_proposed_and_one_program_of_each_other_kind() {
+        let proposed = installed();
+        assert_eq!(proposed[0].word, OURS);
+        let wireguards = proposed.iter().filter(|it| it.value.kind == WIREGUARD);
+        assert!(wireguards.count() <= 1);
     }
 }
