@@ -51,8 +51,8 @@ pub(crate) enum Command {
     Examples(Examples),
     /// Write first files: a campaign, a lab, or both ends of an encrypted tunnel
     ///
-    /// Asks a few questions on a terminal, or takes flags. Each file has a comment for each key, and
-    /// passes `check`. docs/init.md shows what each command writes.
+    /// Asks a few questions on a terminal, or takes flags. Each file has a comment for each key,
+    /// and passes `check`. docs/init.md shows what each command writes.
     #[command(subcommand)]
     Init(Init),
     /// Check campaigns, labs and configurations, and list all mistakes

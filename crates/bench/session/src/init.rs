@@ -1,5 +1,5 @@
-//! First files of a user: a campaign, a lab, or both ends of an encrypted tunnel, with a comment for
-//! each key.
+//! First files of a user: a campaign, a lab, or both ends of an encrypted tunnel, with a comment
+//! for each key.
 //!
 //! ```text
 //! answers ─► campaign, lab, gateway ─► Draft ─► files: all or none
