@@ -235,7 +235,8 @@ fn each_row_of_a_ranking_has_its_rank_and_the_interval_of_its_ratio_to_the_best(
     }
     // Each but the best has the interval of its ratio, which contains 1.
     let intervals = rows.iter().filter_map(|row| {
-        let (_, ends) = row.strip_suffix(')')?.rsplit_once('(')?;
+        // The ratio to the yardstick follows, without an interval.
+        let (_, ends) = row.rsplit_once(')')?.0.rsplit_once('(')?;
         let (low, high) = ends.split_once('–')?;
         Some((low.parse::<f64>().ok()?, high.parse::<f64>().ok()?))
     });

@@ -151,9 +151,8 @@ fn bounds_of_some_repeats_are_shown() {
     let (_, table) = brief
         .split_once("Throughput by frame size in kpps")
         .unwrap();
-    let row = table.lines().find(|line| line.starts_with("cipherbench "));
-    let row = row.unwrap();
-    assert!(row.contains(" [1 of 5] "), "{row}");
+    let is_row = |line: &str| line.starts_with("cipherbench ") && line.contains(" [1 of 5] ? *");
+    assert!(table.lines().any(is_row), "{table}");
     let (_, bounds) = brief.split_once("Relevant bounds, both").unwrap();
     assert!(
         bounds.contains(" [1 of 5]") && bounds.contains(" [4 of 5]"),

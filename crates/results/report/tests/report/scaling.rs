@@ -83,9 +83,11 @@ fn every_claim_stands_with_source_and_both_conditions() {
             || section.contains("packets of 1500 B, 14 cores of 2.7 GHz")
     );
     assert!(section.contains("14 workers per gateway"));
-    // Wide enough for the reasons to be on one line each.
     let shown = crate::terminal(&journal, None, 260, false);
-    assert!(shown.contains("Claimed by data sheet X, 2025."));
+    assert_eq!(shown.matches("data sheet X, 2025").count(), 8);
+    // The first screen has the source in the reason.
+    let brief = crate::brief(&journal, None, 500, false);
+    assert!(brief.contains("Claimed by data sheet X, 2025."));
 }
 
 #[test]

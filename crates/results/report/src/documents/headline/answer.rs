@@ -45,8 +45,8 @@ pub(crate) fn answer(run: &Run<'_>, headlines: &[Headline]) -> Option<String> {
     ))
 }
 
-/// Why no trial of a run gave a figure: `Nothing could be measured: in 41 of 42 trials other programs
-/// ran on this machine …`; `None` if none was tried, or if some were measured.
+/// Why no trial of a run gave a figure: `Nothing could be measured: in 41 of 42 trials other
+/// programs ran on this machine …`; `None` if none was tried, or if some were measured.
 fn nothing(run: &Run<'_>) -> Option<String> {
     let progress = &run.results.progress;
     let tried = progress.trials_invalid + progress.trials_failed;

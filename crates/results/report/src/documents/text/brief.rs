@@ -25,7 +25,7 @@ const FACTS_MAX: usize = 4;
 /// Maximum lines for warnings.
 const DOUBT_LINES: usize = 14;
 /// Lines for warnings and for reasons of invalid and failed trials, however long the tables are.
-const TROUBLE_LEAST: usize = 12;
+const TROUBLE_LEAST: usize = 18;
 /// The most of them, however short the tables are.
 const TROUBLE_MOST: usize = 30;
 /// Lines of a table in addition to its rows: an empty one, caption, note, heading, rule.
@@ -145,7 +145,9 @@ fn troubles(page: &mut Page, run: &Run<'_>, room: usize) {
     let begin = page.lines();
     let reasons = reasons(run);
     // Both have a part, as neither explains the other.
-    let of_doubts = if reasons.is_empty() { room } else { room / 2 };
+    let mut own = page.empty();
+    print_reasons(&mut own, &reasons, room / 2);
+    let of_doubts = room.saturating_sub(own.lines());
     doubts(page, run, of_doubts.min(DOUBT_LINES));
     let used = page.lines() - begin;
     print_reasons(page, &reasons, room.saturating_sub(used));

@@ -17,8 +17,9 @@ use unicode_width::UnicodeWidthStr;
 const GAP: usize = 2;
 /// Maximum width of text in place of a figure; longer text is wrapped.
 const REASON_WIDTH: usize = 26;
-/// Maximum width of a label in a table that does not fit side by side.
-const LABEL_WIDTH: usize = 16;
+/// Widths of labels and texts in a table that does not fit side by side, as parts of the line.
+const LABEL_PART: usize = 5;
+const TEXT_PART: usize = 3;
 /// Minimum width of a last column of text.
 const MIN_TEXT_WIDTH: usize = 20;
 /// Indentation of a paragraph below a title.
@@ -372,9 +373,9 @@ impl Page {
         let narrow = |(column, width): (usize, &usize)| {
             let heading = &table.columns[column];
             let most = if column < table.labels {
-                LABEL_WIDTH
+                self.width / LABEL_PART
             } else {
-                REASON_WIDTH
+                self.width / TEXT_PART
             };
             let title = visible(&heading.title).width();
             if heading.right {

@@ -44,8 +44,8 @@ pub struct GoalResult {
     pub lower: Option<LayerRates>,
     /// Relevant upper bound; `null` when a repeat has none.
     pub upper: Option<LayerRates>,
-    /// Lower bound of the repeats that have one, if others have none; `null` otherwise. No figure of
-    /// the cell: the repeats that lack it may be the worse ones.
+    /// Lower bound of the repeats that have one, if others have none; `null` otherwise. It is no
+    /// figure of the cell, as the repeats that lack it may be the worse ones.
     pub lower_of_some: Option<LayerRates>,
     /// Upper bound of the repeats that have one, if others have none; `null` otherwise.
     pub upper_of_some: Option<LayerRates>,
@@ -150,13 +150,14 @@ impl GoalResult {
         self.upper_account.as_ref().is_some_and(is_testers)
     }
 
-    /// The lower bound, of all repeats or else of those that have one. Its estimate has their number.
+    /// The lower bound of all repeats, or else of the ones that have it; its estimate has their
+    /// number.
     #[must_use]
     pub fn known_lower(&self) -> Option<&LayerRates> {
         self.lower.as_ref().or(self.lower_of_some.as_ref())
     }
 
-    /// The upper bound, of all repeats or else of those that have one; `None` if the tester failed
+    /// The upper bound of all repeats, or else of the ones that have it; `None` if the tester failed
     /// there, which is no finding about the device.
     #[must_use]
     pub fn known_upper(&self) -> Option<&LayerRates> {
