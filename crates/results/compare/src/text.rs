@@ -166,7 +166,8 @@ fn is_same(a: &Difference, b: &Difference) -> bool {
     last(a) == last(b) && (&a.base, &a.other, a.cells) == (&b.base, &b.other, b.cells)
 }
 
-/// The keys of one change, each device once: `dut.adapter.suite, cipherbench: gw1/suite, gw2/suite`.
+/// The keys of one change, each device once: `dut.adapter.suite, cipherbench: gw1/suite,
+/// gw2/suite`.
 fn names(known: &[&Difference]) -> String {
     let device = |one: &'_ Difference| one.what.find(": ").map(|at| one.what[..at + 2].to_owned());
     let mut names: Vec<&str> = vec![&known[0].what];

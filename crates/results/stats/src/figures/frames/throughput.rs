@@ -157,8 +157,8 @@ impl GoalResult {
         self.lower.as_ref().or(self.lower_of_some.as_ref())
     }
 
-    /// The upper bound of all repeats, or else of the ones that have it; `None` if the tester failed
-    /// there, which is no finding about the device.
+    /// The upper bound of all repeats, or else of the ones that have it; `None` if the tester
+    /// failed there, which is no finding about the device.
     #[must_use]
     pub fn known_upper(&self) -> Option<&LayerRates> {
         let known = self.upper.as_ref().or(self.upper_of_some.as_ref());
