@@ -21,11 +21,11 @@ const DEVIATION_MEANING: &str =
     "±: largest distance of a repeat from the mean (per cent of the mean)";
 /// Marks after figures, and their meanings. The legend below a table explains the marks used in it.
 const MARKS: [(&str, &str); 6] = [
-    // The first word is that of the charts.
-    ("T", "tester, which limits it, so a lower bound"),
-    ("L", "link, which limits it"),
-    ("M", "machine, as its cores limit it"),
-    ("?", "unsure, as it is not decided what limits it"),
+    // Each has the word that the charts use.
+    ("T", "limited by the tester, a lower bound"),
+    ("L", "limited by the link"),
+    ("M", "limited by this machine's cores"),
+    ("?", "unsure what limits it"),
     ("*", "irregular search result"),
     (
         "†",

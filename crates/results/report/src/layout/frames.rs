@@ -367,16 +367,16 @@ fn size_name(traffic: &TrafficInfo) -> String {
     }
 }
 
-/// The direction of a frame test in words: `both` alone could mean both ways of the traffic.
+/// The direction of a frame test in words, which also fit a device that encrypts nothing.
 pub(crate) fn direction_in_words(direction: Direction) -> &'static str {
     match direction {
         Direction::Encrypt => "encrypting",
         Direction::Decrypt => "decrypting",
-        Direction::Both => "encrypting and decrypting",
+        Direction::Both => "both directions",
     }
 }
 
-/// `64 B frames, encrypting and decrypting`.
+/// `64 B frames, both directions`.
 pub(crate) fn frames_in_words(traffic: &TrafficInfo) -> String {
     let named = |direction: &Direction| direction.name() == traffic.direction;
     let direction = Direction::ALL.into_iter().find(named);

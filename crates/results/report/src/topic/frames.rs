@@ -289,7 +289,7 @@ fn of_smallest(
     cells.iter().find_map(|(size, cell)| fact(set, cell, size))
 }
 
-/// `Maximum receive rate of 64 B frames, encrypting and decrypting`.
+/// `Maximum receive rate of 64 B frames, both directions`.
 fn label(set: &FrameSet<'_>, what: &str, size: &str) -> String {
     let direction = direction_in_words(set.test.traffic.direction);
     format!("{what} of {size} frames, {direction}{}", at_load(set))

@@ -87,7 +87,7 @@ fn every_claim_stands_with_source_and_both_conditions() {
     assert_eq!(shown.matches("data sheet X, 2025").count(), 8);
     // The first screen has the source in the reason.
     let brief = crate::brief(&journal, None, 500, false);
-    assert!(brief.contains("Claimed by data sheet X, 2025."));
+    assert!(brief.contains("Claimed by data sheet X, 2025."), "{brief}");
 }
 
 #[test]

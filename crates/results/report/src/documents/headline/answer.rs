@@ -211,7 +211,7 @@ fn rate(cell: &CellResult, metric: Metric) -> f64 {
     compared(cell, metric).map_or(0.0, |found| found.mean)
 }
 
-/// `138 kpps of 64 B frames, encrypting and decrypting`, `2.66 Gbit/s of TCP payload`.
+/// `138 kpps of 64 B frames, both directions`, `2.66 Gbit/s of TCP payload`.
 fn carried_figure(cell: &CellResult, metric: Metric) -> Option<String> {
     let mean = compared(cell, metric)?.mean;
     Some(match metric {

@@ -13,6 +13,7 @@ use crate::topic;
 use crate::topic::trouble::kind;
 use crate::{Folders, HTML_NAME};
 use guard::visible;
+use stats::WarningKind;
 use std::collections::BTreeSet;
 use units::human::counted;
 
@@ -30,15 +31,15 @@ const TROUBLE_LEAST: usize = 18;
 const TROUBLE_MOST: usize = 30;
 /// Lines of a table in addition to its rows: an empty one, caption, note, heading, rule.
 const TABLE_LINES: usize = 5;
-/// Beginning of a ranking's caption, and the maximum rows of a ranking that is never cut.
-const RANKING: &str = "Ranking";
-const RANKED_MAX: usize = 12;
+/// Beginnings of the captions of tables that are always printed, since a campaign asks for them:
+/// who is best, and what a vendor's claims are worth; and their maximum rows without a cut.
+const ASKED: [&str; 2] = ["Ranking", "Claims"];
+const ASKED_MAX: usize = 12;
 /// Lines of a legend below a table.
 const LEGEND_LINES: usize = 3;
-/// Rows of the run's main table that are always printed.
-const FIRST_ROWS: usize = 5;
-/// Minimum rows of a printed table.
-const ROWS_LEAST: usize = 2;
+/// Rows of the run's main table that are always printed, and the least rows of another one: the
+/// first rows are the baseline's, and a table of them alone says nothing of the devices.
+const ROWS_LEAST: usize = 5;
 
 /// Writes the short form.
 pub(crate) fn write(
@@ -160,9 +161,11 @@ fn doubts(page: &mut Page, run: &Run<'_>, room: usize) {
         return;
     }
     page.line("");
-    let texts = warnings
-        .iter()
-        .map(|warning| without_examples(&warning.text));
+    let texts = warnings.iter().map(|warning| match warning.kind {
+        // Its list is no example: a device that protects nothing is named on every screen.
+        WarningKind::Insecure => warning.text.clone(),
+        _ => without_examples(&warning.text),
+    });
     // One line remains for the number of the others.
     let room = (page.lines(), room.saturating_sub(2));
     let left = some(page, "- ", texts, room);
@@ -274,10 +277,13 @@ fn print_tables(page: &mut Page, answers: &[Vec<Table>], needs: &[usize], room: 
         let rows = share.saturating_sub(TABLE_LINES);
         // A ranking without its last rows is useless.
         // The first table is the run's main one and is never left out.
-        let least = match table.caption.starts_with(RANKING) && table.rows.len() <= RANKED_MAX {
-            true => table.rows.len() + LEGEND_LINES,
-            false if index == 0 => table.rows.len().min(FIRST_ROWS) + LEGEND_LINES,
-            false => 0,
+        let is_asked = ASKED.iter().any(|asked| table.caption.starts_with(asked));
+        let least = if is_asked && table.rows.len() <= ASKED_MAX {
+            table.rows.len() + LEGEND_LINES
+        } else if index == 0 {
+            table.rows.len().min(ROWS_LEAST) + LEGEND_LINES
+        } else {
+            0
         };
         // Even this minimum must fit into the remaining lines.
         let rows = rows.max(least.min(left.saturating_sub(TABLE_LINES)));
