@@ -390,7 +390,7 @@ fn claims_come_in_the_campaigns_order_a_row_for_each_cell() {
 fn by_bounds(bounds: &[frame_fixture::Bounds], bound: Bound, value: u64) -> ClaimResult {
     let cells = [
         (throughput("auto", 64), bounds),
-        (throughput("straight", 64), &RIG[..]),
+        (throughput("straight", 64), &RIG[..bounds.len()]),
     ];
     let cell = "throughput/frame=64/direction=both/auto";
     let frames = ClaimUnit::FramesPerS;

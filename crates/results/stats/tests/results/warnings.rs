@@ -50,7 +50,7 @@ fn a_healthy_run_has_no_warning() {
 fn an_interrupted_run_reports_its_progress() {
     let mut journal = healthy();
     journal.end = None;
-    assert!(only(&journal).text.contains("6 of 6 trials"));
+    assert!(only(&journal).text.contains("all 6 trials were made"));
     let mut journal = healthy();
     journal.trials.pop();
     assert!(only(&journal).text.contains("5 of 6 trials"));
