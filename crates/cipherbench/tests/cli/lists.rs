@@ -79,7 +79,7 @@ fn runs(sandbox: &Sandbox) -> File {
 
 /// The output on a terminal of so many columns.
 fn on_terminal(sandbox: &Sandbox, columns: usize, words: &str) -> String {
-    let words = format!("stty cols {columns}; {PROGRAM} {words}");
+    let words = format!("stty rows 24 cols {columns}; {PROGRAM} {words}");
     let arguments = ["--quiet", "--return", "--command", &words, "/dev/null"];
     let ended = end(sandbox.command("script").args(arguments)).exits(0);
     ended.stdout.replace('\r', "")
@@ -394,7 +394,9 @@ pub(crate) fn a_mistyped_word_suggests_the_nearest() {
     let gate = "dut=cipherbenc throughput drops > 50 %";
     let ended = cipherbench(&sandbox, &["compare", run, other, "--gate", gate]).exits(5);
     assert!(
-        ended.stdout.contains("did you mean dut=cipherbench?"),
+        ended
+            .stdout
+            .contains("try `dut=cipherbench throughput drops > 50 %`"),
         "{}",
         ended.stdout
     );

@@ -20,6 +20,7 @@ use plan::{Axis, Cell};
 use serde::Serialize;
 use std::collections::BTreeMap;
 use std::fmt;
+use yaml::names;
 
 /// A rule of `--gate`.
 #[derive(Debug, Clone, PartialEq)]
@@ -200,7 +201,7 @@ impl Gate {
             .position(|filter| !cells().any(|cell| filter.admits(cell)))?;
         let filter = &self.filters[at];
         let mut known: Vec<String> = Vec::new();
-        let mut fitting: Option<String> = None;
+        let mut fitting: Vec<String> = Vec::new();
         for cell in cells() {
             let Some(own) = filter.of(cell) else { continue };
             let has_quantity = || {
@@ -214,14 +215,18 @@ impl Gate {
             let is_admitted = others
                 .filter(|(other, _)| *other != at)
                 .all(|(_, other)| other.admits(cell));
-            if fitting.is_none() && is_admitted && has_quantity() {
-                fitting = Some(own.clone());
+            if !fitting.contains(&own) && is_admitted && has_quantity() {
+                fitting.push(own.clone());
             }
             if !known.contains(&own) {
                 known.push(own);
             }
         }
-        let attempt = fitting.map(|own| self.with_filter(at, &own));
+        // A mistyped value was meant to be the one that it resembles.
+        let meant = filter.to_string();
+        let meant = names::nearest(&meant, fitting.iter().map(String::as_str));
+        let attempt = meant.or(fitting.first().map(String::as_str));
+        let attempt = attempt.map(|own| self.with_filter(at, own));
         Some(words::no_such_cell(filter, &known, attempt.as_deref()))
     }
 
