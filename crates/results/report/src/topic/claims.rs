@@ -31,39 +31,34 @@ const NOTE: &str = "measured: mean ± largest distance from it; ratio: measured 
 
 fn verdicts(run: &Run<'_>, short: bool) -> Table {
     let note = if short { "" } else { NOTE };
-    let mut table = Table::new("Claims and measured figures", note)
-        .labels(["No.", "Device"])
-        .texts(["Claim"]);
-    if !short {
-        table = table.figures(["Measured", "Ratio"]);
-    }
-    table = table.texts(["Verdict", "Why"]);
+    let table = Table::new("Claims and measured figures", note).labels(["No.", "Device"]);
+    // The last columns of the short form may not fit, and the verdict is the answer.
+    let mut table = if short {
+        table.texts(["Verdict", "Claim", "Why"])
+    } else {
+        let table = table.texts(["Claim"]).figures(["Measured", "Ratio"]);
+        table.texts(["Verdict", "Why"])
+    };
     for (index, claim) in run.results.claims.iter().enumerate() {
-        let verdict = claim.verdict.name();
         let device = run.cell(&claim.cell).map_or(&claim.dut, |cell| &cell.dut);
-        let mut cells = vec![
-            Cell::label((index + 1).to_string()),
-            Cell::label(device),
-            Cell::plain(format!("{}: {}", measure(run, claim), claim.claim)),
-        ];
-        // The reason contains the measured figure.
-        if !short {
-            let ratio = claim.ratio.map(ratio_number);
-            cells.push(Cell::or_missing(measured(claim)));
-            cells.push(Cell::derived_or_missing(ratio));
-        }
-        cells.extend([
-            match claim.verdict {
-                ClaimVerdict::Met => Cell::term(verdict),
-                ClaimVerdict::NotMet | ClaimVerdict::NotDecided => Cell::word(verdict),
-            },
-            Cell::plain(if short {
-                format!("{} Claimed by {}.", claim.reason, claim.source)
-            } else {
-                claim.reason.clone()
-            }),
-        ]);
-        table.push(cells);
+        let number = Cell::label((index + 1).to_string());
+        let device = Cell::label(device);
+        let text = Cell::plain(format!("{}: {}", measure(run, claim), claim.claim));
+        let verdict = claim.verdict.name();
+        let verdict = match claim.verdict {
+            ClaimVerdict::Met => Cell::term(verdict),
+            ClaimVerdict::NotMet | ClaimVerdict::NotDecided => Cell::word(verdict),
+        };
+        table.push(if short {
+            // The reason contains the measured figure.
+            let why = format!("{} Claimed by {}.", claim.reason, claim.source);
+            vec![number, device, verdict, text, Cell::plain(why)]
+        } else {
+            let measured = Cell::or_missing(measured(claim));
+            let ratio = Cell::derived_or_missing(claim.ratio.map(ratio_number));
+            let why = Cell::plain(claim.reason.clone());
+            vec![number, device, text, measured, ratio, verdict, why]
+        });
     }
     table
 }
