@@ -8,6 +8,7 @@
 
 use super::{END_LIMIT_NS, Pair, RACE_DATAGRAMS, TransferError, TransferSettings};
 use crate::iperf3::{Session, Step};
+use plan::Tool;
 use units::human::{bit_rate, duration_ns};
 
 /// A super-packet counts as one frame at a shaper, so TCP may get a few percent more than its rate.
@@ -113,9 +114,21 @@ fn sent_again(sender: &Session) -> Result<(), String> {
     Ok(())
 }
 
+/// iperf2 sends its last datagram again until the server answers, at most this often, and counts
+/// none of them.
+const CLOSING_DATAGRAMS: u64 = 10;
+
 /// The receiver knows of no datagram before it was sent, step by step and in total.
-fn known_after_sent(pair: &Pair, asked: &TransferSettings<'_>) -> Result<(), TransferError> {
-    let race = RACE_DATAGRAMS * pair.sender.streams;
+pub(super) fn known_after_sent(
+    pair: &Pair,
+    asked: &TransferSettings<'_>,
+) -> Result<(), TransferError> {
+    let closing = if asked.tool == Tool::Iperf2.name() {
+        CLOSING_DATAGRAMS
+    } else {
+        0
+    };
+    let race = (RACE_DATAGRAMS + closing) * pair.sender.streams;
     let packets = |steps: &[Step]| -> u64 { steps.iter().filter_map(|step| step.packets).sum() };
     let steps = &pair.receiver.steps;
     for (at, step) in steps.iter().enumerate() {

@@ -325,6 +325,30 @@ fn bytes_without_a_rise_of_the_number_are_explained_by_reordering_or_refused() {
     assert!(assemble(&[pair], &timing(0), &udp()).is_ok());
 }
 
+/// A starved iperf2 server answers the last datagram late, so that it is sent several times.
+#[test]
+fn last_datagrams_that_iperf2_repeats_are_no_stray_ones() {
+    let is_taken = |tool, more| {
+        let mut pair = pair!("udp-100m");
+        let sent: u64 = pair.sender.steps.iter().filter_map(|it| it.packets).sum();
+        let known: u64 = pair.receiver.steps.iter().filter_map(|it| it.packets).sum();
+        let step = pair.receiver.steps.last_mut().unwrap();
+        step.packets = step.packets.map(|packets| packets + sent - known + more);
+        let asked = TransferSettings {
+            tool,
+            timing: &timing(0),
+            parameters: &udp(),
+            way: FlowDirection::AToB,
+            link_bps: None,
+            apart_ns: 0,
+        };
+        plausible::known_after_sent(&pair, &asked).is_ok()
+    };
+    let most = |tool| (0..).take_while(|more| is_taken(tool, *more)).last();
+    // Two streams.
+    assert_eq!((most("iperf3"), most("iperf2")), (Some(4), Some(24)));
+}
+
 #[test]
 fn times_longer_than_the_trial_and_more_than_a_link_carries_are_refused() {
     let refused = |spoil: fn(&mut Pair), parameters: &ToolParameters, link_bps| {
