@@ -21,10 +21,13 @@ pub fn help(name: &str, noun: &str, known: &[&str]) -> String {
         [only] => format!("the only known {noun} is {only}"),
         _ => format!("known {noun}s are {}", known.join(", ")),
     };
-    match nearest(name, known.iter().copied()) {
-        Some(nearest) => format!("did you mean `{nearest}`? {list}"),
-        None => list,
-    }
+    question(nearest(name, known.iter().copied())) + &list
+}
+
+/// The beginning of a help: ``did you mean `x`? ``, or nothing without a near name.
+#[must_use]
+pub fn question(nearest: Option<&str>) -> String {
+    nearest.map_or_else(String::new, |name| format!("did you mean `{name}`? "))
 }
 
 /// Case and the kind of dash are the most common errors.

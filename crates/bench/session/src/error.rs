@@ -1,6 +1,5 @@
 //! Errors of a session.
 
-use crate::listing::question;
 use journal::JournalError;
 use lab::host::tuning::TuneError;
 use report::WriteError;
@@ -8,6 +7,7 @@ use std::io;
 use std::path::PathBuf;
 use testbed::LabError;
 use yaml::Mistakes;
+use yaml::names::question;
 
 /// Error of a session.
 #[derive(Debug, thiserror::Error)]

@@ -136,11 +136,6 @@ fn cut(text: &str, width: usize) -> String {
     format!("{}…", fitting.trim_end())
 }
 
-/// For the help of an error: `did you mean `x`? `, or nothing.
-pub(crate) fn question(nearest: Option<&str>) -> String {
-    nearest.map_or_else(String::new, |name| format!("did you mean `{name}`? "))
-}
-
 /// A text of a file, on one line and without control characters.
 pub(crate) fn shown(text: &str) -> String {
     visible(text).into_owned()

@@ -91,10 +91,8 @@ pub(crate) fn check(runs: &[Run<'_>], options: &Options) -> Result<(), CompareEr
 fn check_match(given: &crate::Match, base: &Run<'_>, other: &Run<'_>) -> Result<(), CompareError> {
     let has = |run: &Run<'_>, name: &str| devices(run.journal).any(|known| known == name);
     let lacks = |run: &Run<'_>, name: &str| {
-        let nearest = names::nearest(name, devices(run.journal));
-        let hint = nearest.map(|nearest| format!("did you mean `{nearest}`? "));
-        let problem = format!("{} has no device `{name}`", run.name);
-        (problem, hint.unwrap_or_default())
+        let hint = names::question(names::nearest(name, devices(run.journal)));
+        (format!("{} has no device `{name}`", run.name), hint)
     };
     let ((problem, hint), run) = match (has(base, &given.old), has(other, &given.new)) {
         (false, _) => (lacks(base, &given.old), base),
