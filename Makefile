@@ -21,8 +21,9 @@ help: ## List the targets
 setup: ## Install what is missing to build and run (Debian 12, Ubuntu 24.04)
 	@scripts/setup.sh run
 
-run: setup build ## Set up, build, and run the quick campaign (ARGS="campaigns/x.yaml" for another)
-	target/release/cipherbench run $(ARGS)
+run: setup ## Set up, build, and run the quick campaign (ARGS="campaigns/x.yaml" for another)
+	@scripts/build.sh
+	target/quick/cipherbench run $(ARGS)
 
 test: ## Set up, then check format, lints, tests and docs: what CI runs
 	@scripts/setup.sh test
