@@ -12,6 +12,8 @@ pub struct Map<'d> {
     node: Node<'d>,
     entries: &'d [NodeId],
     asked: RefCell<Vec<&'static str>>,
+    /// Required keys that the file does not have.
+    missing: RefCell<Vec<&'static str>>,
     /// Empty for a map without declared keys.
     pub(crate) declared: &'static [Key],
 }
@@ -26,6 +28,7 @@ impl<'d> Map<'d> {
             node,
             entries,
             asked: RefCell::new(Vec::new()),
+            missing: RefCell::new(Vec::new()),
             declared,
         }
     }
@@ -56,11 +59,13 @@ impl<'d> Map<'d> {
     /// When the file does not have it.
     pub fn required(&self, key: &'static str) -> Result<Node<'d>, Reported> {
         self.optional(key).ok_or_else(|| {
-            let what = match self.node.own_name() {
-                Some(name) => format!("{} has no key `{key}`", self.node.quote(name, "the map")),
-                None => format!("the key `{key}` is missing"),
-            };
-            self.node.mistake(what, "it is required")
+            // Reported by `finish`: whether another key was meant to be this one is known when all
+            // have been requested.
+            let mut missing = self.missing.borrow_mut();
+            if !missing.contains(&key) {
+                missing.push(key);
+            }
+            Reported(())
         })
     }
 
@@ -77,22 +82,31 @@ impl<'d> Map<'d> {
         self.optional(key).map_or(Ok(default), read)
     }
 
-    /// Reports each key that was not requested as a mistake.
+    /// Reports each key that was not requested as a mistake, and each required key that is missing;
+    /// a mistyped key is one mistake, not also a missing one.
     pub(crate) fn finish(&self) {
         let asked = self.asked.borrow();
+        let mut missing = self.missing.take();
         for entry in self.entries {
             let key = self.key(*entry);
             if !asked.contains(&key) {
                 let document = self.node.document;
                 let what = format!("{} is not known here", document.source.the("key", key));
-                // The nearest known name would show a part of the file.
-                let help = if document.source.secret {
-                    names::help("", "key", &asked)
-                } else {
-                    names::help(key, "key", &asked)
-                };
+                let lacking = names::nearest(key, missing.iter().copied());
+                missing.retain(|missing| Some(*missing) != lacking);
+                let meant = lacking.or_else(|| names::nearest(key, asked.iter().copied()));
+                // The nearest known name would show a part of a secret file.
+                let meant = meant.filter(|_| !document.source.secret);
+                let help = names::question(meant) + &names::list("key", &asked);
                 self.node.child(*entry).key_mistake(what, help);
             }
+        }
+        for key in missing {
+            let what = match self.node.own_name() {
+                Some(name) => format!("{} has no key `{key}`", self.node.quote(name, "the map")),
+                None => format!("the key `{key}` is missing"),
+            };
+            self.node.mistake(what, "it is required");
         }
     }
 

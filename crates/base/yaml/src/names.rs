@@ -16,12 +16,16 @@ pub fn nearest<'a>(name: &str, known: impl IntoIterator<Item = &'a str>) -> Opti
 /// The help for an unknown name: the nearest of the known ones, and all of them.
 #[must_use]
 pub fn help(name: &str, noun: &str, known: &[&str]) -> String {
-    let list = match known {
+    question(nearest(name, known.iter().copied())) + &list(noun, known)
+}
+
+/// The known names: `known keys are mtu, cores`.
+pub(crate) fn list(noun: &str, known: &[&str]) -> String {
+    match known {
         [] => format!("no {noun} is known here"),
         [only] => format!("the only known {noun} is {only}"),
         _ => format!("known {noun}s are {}", known.join(", ")),
-    };
-    question(nearest(name, known.iter().copied())) + &list
+    }
 }
 
 /// The beginning of a help: ``did you mean `x`? ``, or nothing without a near name.

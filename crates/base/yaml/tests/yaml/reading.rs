@@ -368,3 +368,46 @@ proptest! {
         let _ = yaml::parse_secret("s", &text).map(|document| document.decode(report_all));
     }
 }
+
+/// A key that is nearly a required one is one mistake; others leave the required one missing.
+#[test]
+fn a_mistyped_required_key_is_one_mistake() {
+    let found = |text: &str| -> Vec<(String, String)> {
+        let document = yaml::parse("a.yaml", text).unwrap();
+        let decoded = document.decode(|root| {
+            root.map(|map| {
+                let name = map.required("name").and_then(Node::text);
+                let names = map.optional("names").map(Node::text).transpose();
+                let hours = map.required("hours").and_then(Node::text);
+                Ok((name?.len(), names?.is_some(), hours?.len()))
+            })
+        });
+        let mistakes = decoded.unwrap_err();
+        let texts = mistakes
+            .iter()
+            .map(|one| (one.what.clone(), one.help.clone()));
+        texts.collect()
+    };
+    let both = found("nmae: night\nhuors: 8 h\n");
+    let known = "known keys are name, names, hours";
+    assert_eq!(
+        both,
+        [("nmae", "name"), ("huors", "hours")].map(|(key, meant)| (
+            format!("the key `{key}` is not known here"),
+            format!("did you mean `{meant}`? {known}")
+        ))
+    );
+    // The missing one was meant, although another is as near.
+    let near = found("namee: night\nnames: x\nhours: 8 h\n");
+    assert_eq!(near.len(), 1, "{near:?}");
+    assert!(near[0].1.starts_with("did you mean `name`?"), "{near:?}");
+    let other = found("colour: red\nname: night\n");
+    let what: Vec<&str> = other.iter().map(|(what, _)| what.as_str()).collect();
+    assert_eq!(
+        what,
+        [
+            "the key `colour` is not known here",
+            "the key `hours` is missing"
+        ]
+    );
+}

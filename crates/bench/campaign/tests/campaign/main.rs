@@ -8,3 +8,4 @@ mod golden;
 mod plans;
 mod remedies;
 mod reports;
+mod typos;
