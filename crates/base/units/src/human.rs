@@ -6,33 +6,73 @@
 
 use std::fmt::Display;
 
-/// The same with five significant digits, for figures of which a reader computes a ratio: the two
-/// rounded numbers give it to within 0.02 %.
-pub mod fine {
-    use super::{BIT_RATES, FRAME_RATES, TIMES, digits_of, print_as};
+/// Two numbers that a reader compares, in one unit and with equal decimals.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Pair {
+    /// `7.11` and `6.84`; with their units if these are far apart.
+    pub numbers: [String; 2],
+    /// The unit of both; empty if they have none, or their own.
+    pub unit: String,
+}
 
-    /// A bit rate in bit/s: `7.1143 Gbit/s`.
-    #[must_use]
-    pub fn bit_rate(bps: f64) -> String {
-        print_as(bps, BIT_RATES, number)
+/// The units that values are printed in.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Scales {
+    /// Of bit/s.
+    BitRate,
+    /// Of frames/s.
+    FrameRate,
+    /// Of nanoseconds.
+    Time,
+    /// None.
+    Number,
+}
+
+impl Scales {
+    const fn units(self) -> Units {
+        match self {
+            Self::BitRate => BIT_RATES,
+            Self::FrameRate => FRAME_RATES,
+            Self::Time => TIMES,
+            Self::Number => &[(1.0, "")],
+        }
     }
+}
 
-    /// A frame rate in frames/s: `1.2346 Mpps`.
-    #[must_use]
-    pub fn frame_rate(fps: f64) -> String {
-        print_as(fps, FRAME_RATES, number)
+/// Two values in the unit of the larger one, the smaller one with this many significant digits. If
+/// one is ten times the other or more, each has its unit.
+#[must_use]
+pub fn pair(values: [f64; 2], scales: Scales, digits: usize) -> Pair {
+    let units = scales.units();
+    let behind = digits.saturating_sub(1);
+    let [small, large] = [
+        values[0].abs().min(values[1].abs()),
+        values[0].abs().max(values[1].abs()),
+    ];
+    if values.iter().any(|value| value.is_nan()) || small <= large / 10.0 {
+        let numbers = values.map(|value| {
+            let text = print_as(value, units, |value| digits_of(value, |_| behind));
+            text.trim_end().to_owned()
+        });
+        let unit = String::new();
+        return Pair { numbers, unit };
     }
-
-    /// A time in nanoseconds: `350.12 µs`.
-    #[must_use]
-    pub fn duration_ns(ns: f64) -> String {
-        print_as(ns, TIMES, number)
-    }
-
-    /// A number without unit: `7.1143`.
-    #[must_use]
-    pub fn number(value: f64) -> String {
-        digits_of(value, |_| 4)
+    let rounded = |scale: f64| format!("{:.behind$e}", large / scale);
+    // The rounded value decides: 999.96 is 1 of the next unit.
+    let fits = |(scale, _): &&(f64, &str)| !rounded(*scale).contains("e-");
+    let (scale, unit) = units
+        .iter()
+        .find(fits)
+        .or(units.last())
+        .copied()
+        .unwrap_or((1.0, ""));
+    let exponent = (small / scale).log10().floor() as i64;
+    let decimals = usize::try_from(behind as i64 - exponent)
+        .unwrap_or(0)
+        .min(12);
+    Pair {
+        numbers: values.map(|value| format!("{:.decimals$}", value / scale)),
+        unit: unit.to_owned(),
     }
 }
 
@@ -86,20 +126,49 @@ pub fn data(bytes: f64) -> String {
     )
 }
 
-/// A time in nanoseconds: `350 µs`, `1.5 s`; in minutes from 2 min, in hours from 2 h.
+/// A time in nanoseconds: `350 µs`, `1.5 s`; from 2 min on `2 min 37 s`, from 1 h on `7 h 36 min`.
 #[must_use]
 pub fn duration_ns(ns: f64) -> String {
-    const MINUTE: f64 = 60e9;
-    const HOUR: f64 = 60.0 * MINUTE;
-    // Minutes and hours have other steps than the decimal units, so they do not follow in one
-    // list.
-    if ns.abs() >= 2.0 * HOUR {
-        return print(ns, &[(HOUR, "h")]);
+    // The rounded time decides: 3599.8 s are 1 h, not 60 min.
+    let seconds = (ns.abs() / SECOND).round();
+    if seconds >= HOUR_S {
+        return in_two_units(ns, 60.0 * SECOND, ["h", "min"]);
     }
-    if ns.abs() >= 2.0 * MINUTE {
-        return print(ns, &[(MINUTE, "min")]);
+    if seconds >= 2.0 * MINUTE_S {
+        return in_two_units(ns, SECOND, ["min", "s"]);
     }
     print(ns, TIMES)
+}
+
+const SECOND: f64 = 1e9;
+const MINUTE_S: f64 = 60.0;
+const HOUR_S: f64 = 60.0 * MINUTE_S;
+
+/// A time in whole steps of the smaller of two units, 60 of which are one of the larger. People
+/// read clocks, so minutes and hours have no decimals.
+fn in_two_units(ns: f64, step_ns: f64, [large, small]: [&str; 2]) -> String {
+    let steps = (ns.abs() / step_ns).round() as u64;
+    let sign = if ns < 0.0 { "-" } else { "" };
+    match (steps / 60, steps % 60) {
+        (whole, 0) => format!("{sign}{whole} {large}"),
+        (whole, rest) => format!("{sign}{whole} {large} {rest} {small}"),
+    }
+}
+
+/// An estimated time in nanoseconds, to be printed after `about`: `95 s`, `3 min`, `7 h 35 min`. An
+/// estimate is coarse: it has whole minutes from 2 min on, steps of 5 min from 1 h on, and whole
+/// hours from a day on.
+#[must_use]
+pub fn estimate_ns(ns: f64) -> String {
+    let step = SECOND
+        * match ns / SECOND {
+            seconds if seconds >= 24.0 * HOUR_S => HOUR_S,
+            seconds if seconds >= HOUR_S => 5.0 * MINUTE_S,
+            seconds if seconds >= 2.0 * MINUTE_S => MINUTE_S,
+            seconds if seconds >= 10.0 => 1.0,
+            _ => return duration_ns(ns),
+        };
+    duration_ns((ns / step).round() * step)
 }
 
 /// A duration, printed as by [`duration_ns`].
@@ -119,7 +188,7 @@ fn print(value: f64, units: &[(f64, &str)]) -> String {
     print_as(value, units, digits)
 }
 
-fn print_as(value: f64, units: &[(f64, &str)], digits: fn(f64) -> String) -> String {
+fn print_as(value: f64, units: &[(f64, &str)], digits: impl Fn(f64) -> String) -> String {
     for (scale, name) in units {
         let number = digits(value / scale);
         if number
@@ -152,7 +221,7 @@ fn digits(value: f64) -> String {
 }
 
 /// With this many digits behind the first one.
-fn digits_of(value: f64, significant: fn(f64) -> usize) -> String {
+fn digits_of(value: f64, significant: impl Fn(f64) -> usize) -> String {
     if !value.is_finite() {
         return "–".to_owned();
     }
@@ -223,11 +292,29 @@ mod tests {
     }
 
     #[test]
-    fn fine_figures_have_five_digits() {
-        assert_eq!(fine::bit_rate(7_114_321_000.0), "7.1143 Gbit/s");
-        assert_eq!(fine::frame_rate(999_999.0), "1 Mpps");
-        assert_eq!(fine::duration_ns(350_000.0), "350 µs");
-        assert_eq!(fine::number(12_345.6), "12346");
+    fn two_values_share_unit_and_decimals() {
+        let shown = |a, b, scales, digits| {
+            let Pair { numbers, unit } = pair([a, b], scales, digits);
+            format!("{} → {} {unit}", numbers[0], numbers[1])
+                .trim_end()
+                .to_owned()
+        };
+        let rate = |a, b| shown(a, b, Scales::BitRate, 3);
+        assert_eq!(rate(4.0598e9, 3.6538e9), "4.06 → 3.65 Gbit/s");
+        assert_eq!(rate(998.9e6, 1.0012e9), "0.999 → 1.001 Gbit/s");
+        assert_eq!(rate(999.6e6, 999.7e6), "1.000 → 1.000 Gbit/s");
+        assert_eq!(rate(10.0e9, 9.5e9), "10.00 → 9.50 Gbit/s");
+        assert_eq!(rate(4.06e9, 31.2e6), "4.06 Gbit/s → 31.2 Mbit/s");
+        assert_eq!(rate(0.0, 4.06e9), "0 bit/s → 4.06 Gbit/s");
+        assert_eq!(
+            shown(350_120.0, 349_990.0, Scales::Time, 5),
+            "350.12 → 349.99 µs"
+        );
+        assert_eq!(
+            shown(12_345.6, 12_000.0, Scales::Number, 3),
+            "12346 → 12000"
+        );
+        assert_eq!(shown(f64::NAN, 1.0, Scales::Time, 3), "– ns → 1 ns");
     }
 
     #[test]
@@ -235,9 +322,35 @@ mod tests {
         assert_eq!(duration_ns(350_000.0), "350 µs");
         assert_eq!(duration(Duration::from_millis(1500)), "1.5 s");
         assert_eq!(duration(Duration::from_secs(95)), "95 s");
-        assert_eq!(duration(Duration::from_secs(150)), "2.5 min");
-        assert_eq!(duration(Duration::from_secs(7200)), "2 h");
+        assert_eq!(duration(Duration::from_millis(119_400)), "119.4 s");
+        assert_eq!(duration(Duration::from_millis(119_600)), "2 min");
+        assert_eq!(duration(Duration::from_secs(157)), "2 min 37 s");
+        assert_eq!(duration(Duration::from_secs(3599)), "59 min 59 s");
+        assert_eq!(duration(Duration::from_millis(3_599_800)), "1 h");
+        assert_eq!(duration(Duration::from_secs(27_360)), "7 h 36 min");
+        assert_eq!(duration(Duration::from_secs(7 * 86_400)), "168 h");
+        assert_eq!(duration_ns(-157e9), "-2 min 37 s");
+        assert_eq!(duration_ns(f64::NAN), "– ns");
         assert_eq!(duration_ns(0.4), "0.4 ns");
+    }
+
+    #[test]
+    fn an_estimate_has_no_digits_that_it_does_not_support() {
+        let seconds = [0.5, 9.2, 52.4, 119.7, 157.0, 3590.0, 27_500.0, 145_000.0];
+        let printed = seconds.map(|seconds| estimate_ns(seconds * 1e9));
+        assert_eq!(
+            printed,
+            [
+                "500 ms",
+                "9.2 s",
+                "52 s",
+                "2 min",
+                "3 min",
+                "1 h",
+                "7 h 40 min",
+                "40 h"
+            ]
+        );
     }
 
     #[test]

@@ -17,7 +17,7 @@ pub fn examples(width: usize) -> String {
     let campaigns = CAMPAIGNS.iter().map(|shipped| {
         let planned = planned(shipped);
         let (time, lab) = planned.map_or_else(Default::default, |(plan, lab)| {
-            let time = human::duration_ns(plan.estimate_ns() as f64);
+            let time = human::estimate_ns(plan.estimate_ns() as f64);
             (
                 time,
                 lab.map(|name| format!(" Needs a lab, such as `--lab {name}`.")),

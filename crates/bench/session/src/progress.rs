@@ -105,7 +105,7 @@ impl Lines {
         let left = if begins {
             String::new()
         } else {
-            format!(" (about {} left)", clock(left))
+            format!(" (about {} left)", in_seconds(left))
         };
         self.reporter
             .notice(&format!("[{trial}/{trials}] {what}{left}\n"));
@@ -123,7 +123,7 @@ impl Lines {
                 if !is_silent && time < SILENCE {
                     return None;
                 }
-                let time = human::duration_ns(trial.cell.estimate_ns as f64);
+                let time = human::estimate_ns(trial.cell.estimate_ns as f64);
                 format!("{} #{} begins, about {time}", trial.cell.id, trial.repeat)
             }
             RunEvent::Attempt { .. } | RunEvent::InTrial(_, TrialEvent::FrameTrial(_))
@@ -177,7 +177,7 @@ impl Bar {
         let left = move |_: &ProgressState, out: &mut dyn Write| {
             let end = *expected.lock().unwrap_or_else(PoisonError::into_inner);
             // Writing to the bar's buffer does not fail.
-            let _ = out.write_str(&clock(end.saturating_duration_since(Instant::now())));
+            let _ = out.write_str(&in_seconds(end.saturating_duration_since(Instant::now())));
         };
         // `left` counts down between events, since the bar is redrawn every second from the
         // expected end.
@@ -241,7 +241,7 @@ impl Bar {
 /// Columns that the bar, the numbers and the time left leave for the message.
 fn room(progress: &Progress<'_>) -> usize {
     let numbers = format!("{0}/{0}", progress.trials);
-    let left = format!("  about {} left  ", clock(progress.left));
+    let left = format!("  about {} left  ", in_seconds(progress.left));
     let width = usize::from(Term::stderr().size().1);
     width.saturating_sub(BAR_CHARS + 1 + numbers.len() + left.len())
 }
@@ -406,13 +406,12 @@ fn in_words(parameters: &ToolParameters) -> String {
     words.into_iter().flatten().collect::<Vec<_>>().join(" ")
 }
 
-/// `1:05`, `2:01:05`.
-fn clock(time: Duration) -> String {
-    let seconds = time.as_secs() + u64::from(time.subsec_nanos() >= 500_000_000);
-    let (hours, minutes, seconds) = (seconds / 3600, seconds / 60 % 60, seconds % 60);
-    match hours {
-        0 => format!("{minutes}:{seconds:02}"),
-        _ => format!("{hours}:{minutes:02}:{seconds:02}"),
+/// A time in whole seconds, as a countdown has it: `65 s`, `2 min 5 s`, `1 h 31 min`.
+pub(crate) fn in_seconds(time: Duration) -> String {
+    match time.as_secs_f64().round() {
+        // Else in the smallest unit.
+        seconds if seconds < 1.0 => "0 s".to_owned(),
+        seconds => human::duration_ns(seconds * 1e9),
     }
 }
 
@@ -422,13 +421,13 @@ mod tests {
     use journal::record::{Check, Explanation};
 
     #[test]
-    fn a_clock_shows_hours_only_when_there_are_some() {
-        let clocks = [0, 59, 61, 3599, 3600, 86_399].map(|s| clock(Duration::from_secs(s)));
+    fn the_time_left_is_in_whole_seconds() {
+        let times = [0, 59_600, 125_000, 3_599_000, 5_460_000];
+        let shown = times.map(|ms| in_seconds(Duration::from_millis(ms)));
         assert_eq!(
-            clocks,
-            ["0:00", "0:59", "1:01", "59:59", "1:00:00", "23:59:59"]
+            shown,
+            ["0 s", "60 s", "2 min 5 s", "59 min 59 s", "1 h 31 min"]
         );
-        assert_eq!(clock(Duration::from_millis(59_600)), "1:00");
     }
 
     #[test]

@@ -1,7 +1,7 @@
 //! A run: its folder, its lab, and the trials that remain.
 
 use crate::error::SessionError;
-use crate::progress::Watch;
+use crate::progress::{Watch, in_seconds};
 use crate::reporter::Reporter;
 use engine::EngineInfo;
 use journal::record::{Environment, Header};
@@ -240,9 +240,9 @@ impl Session {
         if limit.is_zero() {
             return Ok(false);
         }
-        let seconds = limit.as_secs_f64();
+        let longest = in_seconds(limit);
         self.reporter.warn(&format!(
-            "{reason}\nthe trial is recorded as failed; waiting for the host, {seconds:.0} s at most\n"
+            "{reason}\nthe trial is recorded as failed; waiting for the host, {longest} at most\n"
         ));
         // Its names must be free on the hosts.
         self.place = Place::Nowhere;
@@ -254,9 +254,9 @@ impl Session {
             match NamespaceLab::build(plan, &setup) {
                 Ok(lab) => {
                     self.place = Place::Namespaces(Box::new(lab));
-                    let waited = lost.elapsed().as_secs_f64();
+                    let waited = in_seconds(lost.elapsed());
                     self.reporter
-                        .warn(&format!("the lab is up again after {waited:.0} s\n"));
+                        .warn(&format!("the lab is up again after {waited}\n"));
                     return Ok(true);
                 }
                 Err(LabError::Interrupted) => return Ok(false),

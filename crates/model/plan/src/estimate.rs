@@ -71,13 +71,13 @@ pub fn noisy_ns(plan: &Plan) -> u64 {
     whole.max(plan.estimate_ns())
 }
 
-/// Time of a whole plan: `about 8.2 min`, or `about 8.2 min, with noisy searches about 14.1 min`.
+/// Time of a whole plan: `about 8 min`, or `about 8 min, with noisy searches about 14 min`.
 /// Neither is a bound: repeats of spoilt trials, retries and outages add to both.
 #[must_use]
 pub fn in_words(plan: &Plan) -> String {
     let [usual, noisy] =
-        [plan.estimate_ns(), noisy_ns(plan)].map(|time| human::duration_ns(time as f64));
-    // Nothing is searched then, and one time is enough.
+        [plan.estimate_ns(), noisy_ns(plan)].map(|time| human::estimate_ns(time as f64));
+    // Nothing is searched then, or it makes no difference, and one time is enough.
     if usual == noisy {
         format!("about {usual}")
     } else {

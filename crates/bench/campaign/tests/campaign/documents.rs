@@ -6,6 +6,7 @@ use campaign::{
 use plan::{LabPlan, Measurement, Procedure, estimate::noisy_ns};
 use std::fs;
 use std::path::{Path, PathBuf};
+use units::human::estimate_ns;
 use wire::mix::FrameMix;
 
 const HOST: HostFacts = HostFacts { cores: 8 };
@@ -463,27 +464,19 @@ fn the_documented_profiles_are_those_of_plans() {
     }
 }
 
-/// A time as the documents print it: `53 min`, `7.6 to 10.8 h`.
+/// A time as the documents print it: `53 min`, `24 to 43 min`, `46 min to 2 h`.
 fn in_words(usual_ns: u64, noisy_ns: u64) -> String {
-    let one = |ns: u64| {
-        let seconds = ns as f64 / 1e9;
-        let (value, unit) = match seconds {
-            ..100.0 => (seconds, "s"),
-            ..6000.0 => (seconds / 60.0, "min"),
-            _ => (seconds / 3600.0, "h"),
-        };
-        if value >= 9.95 && unit != "h" {
-            (format!("{value:.0}"), unit)
-        } else {
-            (format!("{value:.1}"), unit)
-        }
-    };
+    let [usual, noisy] = [usual_ns, noisy_ns].map(|ns| estimate_ns(ns as f64));
     // Compared as printed: two times that round to the same text are one.
-    let ((usual, of_usual), (noisy, of_noisy)) = (one(usual_ns), one(noisy_ns));
-    match of_usual == of_noisy {
-        true if usual == noisy => format!("{usual} {of_usual}"),
-        true => format!("{usual} to {noisy} {of_noisy}"),
-        false => format!("{usual} {of_usual} to {noisy} {of_noisy}"),
+    if usual == noisy {
+        return usual;
+    }
+    // One unit for both, if both have only that.
+    match (usual.split_once(' '), noisy.split_once(' ')) {
+        (Some((number, unit)), Some((_, other))) if unit == other && !unit.contains(' ') => {
+            format!("{number} to {noisy}")
+        }
+        _ => format!("{usual} to {noisy}"),
     }
 }
 
