@@ -1,6 +1,6 @@
 //! The rows of a comparison that text and Markdown share.
 
-use crate::changes::{in_words, percent};
+use crate::changes::in_words;
 use crate::{CellChange, Comparison, Direction, Outcome, RunPair, WithoutRatio};
 use stats::{INTERVAL_MIN_REPEATS, Needed, REPEATS_MAX};
 use units::human::counted;
@@ -17,37 +17,30 @@ impl CellChange {
     /// Returns the change with its interval: `-6.2 % (-8.1 to -4.2 %)`.
     #[must_use]
     pub fn in_words(&self) -> String {
-        let change = percent(self.ratio);
-        match self.interval() {
-            // A search may have found no upper bound of one side or of both.
-            Some((low, high)) if low <= 0.0 && high.is_infinite() => {
-                format!("{change} % (not bounded)")
-            }
-            Some((low, high)) if low <= 0.0 => format!("{change} % ({} % or less)", percent(high)),
-            Some((low, high)) if high.is_infinite() => {
-                format!("{change} % ({} % or more)", percent(low))
-            }
-            Some((low, high)) => format!("{change} % ({} to {} %)", percent(low), percent(high)),
-            None => format!("{change} % (unknown scatter)"),
-        }
+        self.in_words_at(None)
     }
 
     /// Cell, quantity, both geometric means, change. A mean of some repeats states their number.
     pub(crate) fn row(&self) -> [String; 4] {
-        let mean = |value, repeats, planned| {
-            let value = self.quantity.print_finely(value);
+        let mean = |value: &str, repeats, planned| {
             if repeats < planned {
                 format!("{value} [{repeats} of {planned}]")
             } else {
-                value
+                value.to_owned()
             }
         };
-        let base = mean(self.base, self.base_repeats, self.base_planned);
-        let other = mean(self.other, self.other_repeats, self.other_planned);
+        let means = self
+            .quantity
+            .print_pair([self.base, self.other], self.digits());
+        let [base, other] = &means.numbers;
+        let base = mean(base, self.base_repeats, self.base_planned);
+        let other = mean(other, self.other_repeats, self.other_planned);
         [
             self.cell_in_words(),
             self.quantity_in_words(),
-            format!("{base} → {other}"),
+            format!("{base} → {other} {}", means.unit)
+                .trim_end()
+                .to_owned(),
             self.in_words(),
         ]
     }

@@ -2,7 +2,7 @@
 
 use super::{Filter, Outcome};
 use crate::CellChange;
-use crate::changes::percent;
+use crate::changes::bound_in_words;
 use stats::{Needed, REPEATS_MAX};
 
 /// For a gate with filters that exclude every cell.
@@ -37,11 +37,12 @@ pub(super) fn no_such_cell(filter: &Filter, known: &[String], attempt: Option<&s
 /// For a change and the ratio at the gate's bound.
 pub(super) fn of_change(change: &CellChange, outcome: Outcome, bound: f64) -> String {
     // With two devices, the reader must know the direction of the comparison.
+    let found = change.in_words_at(Some(100.0 * (bound - 1.0)));
     let found = match &change.other_cell {
-        Some(other) => format!("`{other}` has {}", change.in_words()),
-        None => change.in_words(),
+        Some(other) => format!("`{other}` has {found}"),
+        None => found,
     };
-    let bound_text = format!("the bound of {} %", percent(bound));
+    let bound_text = format!("the bound of {} %", bound_in_words(bound));
     match outcome {
         Outcome::Passed => format!("{found} is within {bound_text}"),
         Outcome::Violated => format!(

@@ -229,7 +229,7 @@ fn each_outcome_says_what_to_do() {
     );
     assert_eq!(
         printed(&base, &less, "throughput drops > 2 %"),
-        "violated: tcp/x throughput: -5.0 % (-5.7 to -4.3 %) is beyond the bound of -2.0 %; look for the cause in what \
+        "violated: tcp/x throughput: -5.0 % (-5.7 to -4.3 %) is beyond the bound of -2 %; look for the cause in what \
          differs between the runs, or change the gate if this change is intended"
     );
     let crosses = "undecided: tcp/x throughput: -5.0 % (-5.7 to -4.3 %) ";
@@ -244,7 +244,7 @@ fn each_outcome_says_what_to_do() {
     assert_eq!(
         found,
         format!(
-            "{crosses}is so near the bound of -5.0 % that more than 100 repeats would be needed; choose another bound"
+            "{crosses}is so near the bound of -5 % that more than 100 repeats would be needed; choose another bound"
         )
     );
     let equal = [1000; 8];

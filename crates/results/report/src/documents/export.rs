@@ -56,7 +56,7 @@ impl<'a> Points<'a> {
         let cells = journal.header.plan.cells.iter().zip(&results.cells);
         let cells = cells.map(|(planned, result)| CellPoints {
             planned,
-            readings: result.readings(),
+            readings: result.exported(),
         });
         // A trial repeated after a resume is dated by its last record, which the figures come from.
         let trials = journal.latest_trials().into_iter();

@@ -10,6 +10,7 @@ use crate::figures::frames::LoadLatency;
 use plan::LatencyPath;
 use schemars::JsonSchema;
 use serde::Serialize;
+use units::human::{Pair, Scales};
 
 /// A quantity of a cell.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, JsonSchema)]
@@ -105,21 +106,6 @@ impl Quantity {
     #[must_use]
     pub fn print(self, value: f64) -> String {
         use units::human::{bit_rate, duration_ns, frame_rate, number};
-        self.print_by(value, [bit_rate, duration_ns, frame_rate, number])
-    }
-
-    /// The same with five significant digits, so that a reader can compute ratios of figures.
-    #[must_use]
-    pub fn print_finely(self, value: f64) -> String {
-        use units::human::fine::{bit_rate, duration_ns, frame_rate, number};
-        self.print_by(value, [bit_rate, duration_ns, frame_rate, number])
-    }
-
-    fn print_by(
-        self,
-        value: f64,
-        [bit_rate, duration_ns, frame_rate, number]: [fn(f64) -> String; 4],
-    ) -> String {
         match self {
             Self::PayloadThroughput | Self::ObjectThroughput => bit_rate(value),
             Self::FrameRate => frame_rate(value),
@@ -129,6 +115,33 @@ impl Quantity {
             }
             Self::LatencyP50 | Self::LatencyP99 | Self::Recovery => duration_ns(value),
             Self::Burst => format!("{} frames", number(value)),
+        }
+    }
+
+    /// Two values in one unit and with equal decimals, the smaller one with this many significant
+    /// digits: `7.11` and `6.84`, `Gbit/s`.
+    #[must_use]
+    pub fn print_pair(self, values: [f64; 2], digits: usize) -> Pair {
+        use units::human::pair;
+        let with = |of: Pair, suffix: &str| Pair {
+            unit: format!("{}{suffix}", of.unit),
+            ..of
+        };
+        match self {
+            Self::PayloadThroughput | Self::ObjectThroughput => {
+                pair(values, Scales::BitRate, digits)
+            }
+            Self::FrameRate => pair(values, Scales::FrameRate, digits),
+            Self::Transactions | Self::Operations => {
+                with(pair(values, Scales::Number, digits), "per s")
+            }
+            Self::PayloadBitsPerCpuSecond | Self::IpBitsPerCpuSecond => {
+                with(pair(values, Scales::BitRate, digits), " per CPU")
+            }
+            Self::LatencyP50 | Self::LatencyP99 | Self::Recovery => {
+                pair(values, Scales::Time, digits)
+            }
+            Self::Burst => with(pair(values, Scales::Number, digits), "frames"),
         }
     }
 }
@@ -244,6 +257,20 @@ impl CellResult {
         );
         found.extend(self.frame_rate_reading());
         found.extend(self.latency_readings());
+        found
+    }
+
+    /// Its quantities under one key each, for exports: of latencies over two paths, which have one
+    /// key, the first.
+    #[must_use]
+    pub fn exported(&self) -> Vec<Reading> {
+        let mut found: Vec<Reading> = Vec::new();
+        let key = |reading: &Reading| (reading.quantity.key(), reading.load_percent);
+        for reading in self.readings() {
+            if !found.iter().any(|known| key(known) == key(&reading)) {
+                found.push(reading);
+            }
+        }
         found
     }
 
