@@ -14,6 +14,7 @@ use std::process::{ExitCode, Termination};
 use testbed::LabError;
 use view::ViewError;
 use yaml::Mistakes;
+use yaml::names::{nearest, question};
 
 /// The program's exit codes. Part of the interface: never renumbered.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -121,8 +122,9 @@ impl From<JournalError> for Failure {
         };
         match nearest {
             Some(run) => {
-                let run = run.display();
-                Self::new(Exit::Usage, format!("{error}; did you mean {run}?"))
+                let run = run.display().to_string();
+                let question = question(Some(&run));
+                Self::new(Exit::Usage, format!("{error}; {}", question.trim_end()))
             }
             None => Self::new(Exit::Usage, error),
         }
@@ -163,8 +165,9 @@ impl From<EngineError> for Failure {
     fn from(error: EngineError) -> Self {
         if let EngineError::Unknown(unknown) = &error {
             let known = unknown.known.split(", ").chain(["auto"]);
-            if let Some(nearest) = yaml::names::nearest(&unknown.name, known) {
-                let text = format!("{error}; did you mean `{nearest}`?");
+            let question = question(nearest(&unknown.name, known));
+            if !question.is_empty() {
+                let text = format!("{error}; {}", question.trim_end());
                 return Self::new(Exit::Usage, text);
             }
         }

@@ -96,19 +96,9 @@ fn line(text: &mut String, line: &str) {
 /// Returns a text in at most `lines_max` lines, broken at spaces, at least one. A text that is cut
 /// ends in `…`.
 pub(crate) fn wrapped(text: &str, width: usize, lines_max: usize) -> Vec<String> {
-    let mut lines = vec![String::new()];
-    for word in text.split_whitespace() {
-        // The vector begins with one line and only grows.
-        let last = lines.last_mut().expect("there is always a last line");
-        if last.is_empty() {
-            *last = word.to_owned();
-        } else if last.width() + 1 + word.width() <= width {
-            last.push(' ');
-            last.push_str(word);
-        } else {
-            lines.push(word.to_owned());
-        }
-    }
+    // Texts of files have lines of their own.
+    let words: Vec<&str> = text.split_whitespace().collect();
+    let mut lines = report::wrap(&words.join(" "), width);
     if lines.len() > lines_max {
         let rest = lines.split_off(lines_max);
         if let (Some(last), Some(next)) = (lines.last_mut(), rest.first()) {
@@ -150,7 +140,7 @@ mod tests {
         assert_eq!(wrapped("a bb ccc", 4, 9), ["a bb", "ccc"]);
         assert_eq!(wrapped("a bb ccc dd", 4, 1), ["a b…"]);
         assert_eq!(wrapped("one two three", 7, 1), ["one tw…"]);
-        assert_eq!(wrapped("abcdefgh i", 4, 9), ["abc…", "i"]);
+        assert_eq!(wrapped("abcdefgh i", 4, 9), ["abcd", "efgh", "i"]);
         assert_eq!(wrapped("日本語の本", 5, 1), ["日本…"]);
         assert_eq!(wrapped("", 4, 1), [""]);
     }

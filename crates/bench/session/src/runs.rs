@@ -96,7 +96,8 @@ fn help(root: &Path, kind: ErrorKind) -> String {
         .and_then(|name| names::nearest(name, commands));
     match nearest {
         Some(command) if kind == ErrorKind::NotFound => {
-            format!("did you mean `cipherbench runs {command}`?")
+            let command = format!("cipherbench runs {command}");
+            names::question(Some(&command)).trim_end().to_owned()
         }
         _ => format!("name the folder that `--out` named; the default is {DEFAULT_ROOT}"),
     }

@@ -220,7 +220,7 @@ pub(crate) fn a_report_is_opened_or_its_address_printed() {
     assert_eq!(ended.stdout, format!("file://{}\n", path.display()));
     without_desktop(&["runs", "open", "20261120T113000Z-quik"])
         .exits(2)
-        .says("did you mean runs/20261120T113000Z-quick?");
+        .says("did you mean `runs/20261120T113000Z-quick`?");
 
     sandbox.make_folder("bin");
     sandbox.write(
@@ -369,15 +369,15 @@ pub(crate) fn a_mistyped_word_suggests_the_nearest() {
         (&["plan", "--lab", "swich"], "did you mean `switch`?"),
         (
             &["report", "20261120T113000Z-quikc"],
-            "did you mean runs/20261120T113000Z-quick?",
+            "did you mean `runs/20261120T113000Z-quick`?",
         ),
         (
             &["resume", "runs/20261117T113000Z"],
-            "did you mean runs/20261117T113000Z-a-campaign",
+            "did you mean `runs/20261117T113000Z-a-campaign",
         ),
         (
             &["export", "quick", "--format", "csv"],
-            "did you mean runs/20261120T113000Z-quick?",
+            "did you mean `runs/20261120T113000Z-quick`?",
         ),
         (&["speed", "--engine", "aws-cl"], "did you mean `aws-lc`?"),
         (

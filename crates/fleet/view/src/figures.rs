@@ -10,7 +10,7 @@ pub fn figures(journal: &Journal) -> RunFigures {
     let results = Results::of(journal);
     let planned = journal.header.plan.cells.iter();
     let measured = planned.zip(&results.cells).filter_map(|(cell, result)| {
-        let figures: Vec<Figure> = result.readings().iter().filter_map(figure).collect();
+        let figures: Vec<Figure> = result.exported().iter().filter_map(figure).collect();
         // A cell without a figure has no point in its course.
         (!figures.is_empty()).then(|| (cell.id.clone(), figures))
     });
@@ -18,7 +18,13 @@ pub fn figures(journal: &Journal) -> RunFigures {
     // All planned cells have names: the page of a running job also names cells that gave no figure.
     let names = planned.map(|cell| {
         let measured = plan::text::in_words(cell);
-        (cell.id.clone(), format!("{}: {measured}", cell.dut.name))
+        // A device that protects nothing says so on every page.
+        let mark = match cell.dut.adapter.insecure() {
+            Some(_) => " (insecure)",
+            None => "",
+        };
+        let dut = &cell.dut.name;
+        (cell.id.clone(), format!("{dut}{mark}: {measured}"))
     });
     let planned = journal.header.plan.cells.iter();
     let histograms = planned.zip(&results.cells).filter_map(|(cell, result)| {

@@ -22,6 +22,7 @@ mod topic;
 
 pub use documents::export::{ExportFormat, export};
 pub use documents::text::opening::{Opening, opening};
+pub use documents::text::wrap::wrap;
 pub use documents::{
     CSV_NAME, Documents, ForPeople, HTML_NAME, JSON_NAME, MARKDOWN_NAME, Report, WriteError,
 };

@@ -151,8 +151,9 @@ fn without_a_lab(job: &Job, offers: &[LabOffer]) -> Option<String> {
         // A known name whose labels do not fit is no mistyped one.
         let wanted = wanted.filter(|wanted| !names().any(|known| known == *wanted));
         let nearest = wanted.and_then(|wanted| yaml::names::nearest(wanted, names()));
-        let hint = nearest.map(|nearest| format!("did you mean {}? ", visible(nearest)));
-        let hint = hint.unwrap_or_default();
+        // Names of labs come from their agents.
+        let nearest = nearest.map(|nearest| visible(nearest).into_owned());
+        let hint = yaml::names::question(nearest.as_deref());
         format!("{hint}on offer: {}", labs.collect::<Vec<_>>().join(", "))
     };
     Some(format!(

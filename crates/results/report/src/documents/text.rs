@@ -4,7 +4,7 @@ pub(crate) mod brief;
 pub(crate) mod markdown;
 pub(crate) mod opening;
 pub(crate) mod terminal;
-mod wrap;
+pub(crate) mod wrap;
 
 use crate::kit::format::{command_line, counted};
 use crate::layout::Run;

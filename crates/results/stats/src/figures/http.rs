@@ -206,15 +206,21 @@ fn device_threads(cell: &Cell) -> f64 {
     encryptor.map_or(f64::INFINITY, |found| 2.0 * f64::from(found.workers))
 }
 
-/// Whether the cores were busy in every repeat, except for a small share of their time.
+/// Whether the cores of a machine were busy in every repeat, except for a small share of their time:
+/// of the only one, or of one of two hosts, each of which can be the limit.
 fn is_machine_full(measured: &[(u32, &Measured)]) -> bool {
-    let idle_share = |cpu: &Cpu| {
-        let idle_ns = cpu.idle_ns?;
-        ratio(idle_ns, idle_ns.saturating_add(cpu.busy_ns))
+    let on_a = |cpu: &Cpu| Some((cpu.busy_ns, cpu.idle_ns?));
+    let on_b = |cpu: &Cpu| cpu.machine_b.map(|host| (host.busy_ns, host.idle_ns));
+    let is_full = |times: &dyn Fn(&Cpu) -> Option<(u64, u64)>| {
+        measured.iter().all(|(_, found)| {
+            // A repeat without idle time on record shows nothing, so its machine does not count as
+            // full.
+            let share = times(&found.cpu)
+                .and_then(|(busy_ns, idle_ns)| ratio(idle_ns, idle_ns.saturating_add(busy_ns)));
+            share.is_some_and(|share| share <= 1.0 - FULL_RATIO)
+        })
     };
-    let mut shares = measured.iter().map(|(_, found)| idle_share(&found.cpu));
-    // A repeat without idle time on record shows nothing, so the machine does not count as full.
-    shares.all(|share| share.is_some_and(|share| share <= 1.0 - FULL_RATIO))
+    is_full(&on_a) || is_full(&on_b)
 }
 
 fn times(trials: &[(u32, &HttpResult)]) -> Vec<HttpTimesResult> {
@@ -265,7 +271,7 @@ fn percentiles<'t>(
 #[cfg(test)]
 mod tests {
     use super::*;
-    use journal::record::{Figures, HttpStored};
+    use journal::record::{Figures, HttpStored, MachineCpu};
     use plan::{Adapter, Dut, Encryptor, HttpClient, Measurement, Stations};
 
     const SECOND_NS: u64 = 1_000_000_000;
@@ -364,7 +370,12 @@ mod tests {
 
     #[test]
     fn a_device_or_a_machine_without_idle_time_is_the_limit() {
-        let limit = |adapter: Adapter, dut_ns, idle_ns| {
+        let limit_with = |adapter: Adapter, dut_ns, idle_ns, b_idle_ns: Option<u64>| {
+            let on_b = |idle_ns| MachineCpu {
+                busy_ns: SECOND_NS,
+                idle_ns,
+                ..MachineCpu::default()
+            };
             let measured = Measured {
                 figures: Figures::Http(Box::new(result())),
                 cpu: Cpu {
@@ -372,6 +383,7 @@ mod tests {
                     dut_ns: Some(dut_ns),
                     busy_ns: SECOND_NS,
                     idle_ns,
+                    machine_b: b_idle_ns.map(on_b),
                     ..Cpu::default()
                 },
                 ..Measured::default()
@@ -383,6 +395,7 @@ mod tests {
                 .unwrap()
                 .limit
         };
+        let limit = |adapter, dut_ns, idle_ns| limit_with(adapter, dut_ns, idle_ns, None);
         let ours = Adapter::Cipherbench(Encryptor::new(wire::Suite::Aes256Gcm));
         assert_eq!(limit(ours.clone(), 2 * SECOND_NS, None), HttpLimit::Device);
         assert_eq!(limit(ours, SECOND_NS, None), HttpLimit::Unknown);
@@ -391,6 +404,11 @@ mod tests {
             limit(Adapter::Direct, 0, Some(SECOND_NS)),
             HttpLimit::Unknown
         );
+        // Of two hosts either one may be full.
+        let hosts = |a, b| limit_with(Adapter::Direct, 0, Some(a), Some(b));
+        assert_eq!(hosts(SECOND_NS, 0), HttpLimit::Machine);
+        assert_eq!(hosts(0, SECOND_NS), HttpLimit::Machine);
+        assert_eq!(hosts(SECOND_NS, SECOND_NS), HttpLimit::Unknown);
     }
 
     #[test]

@@ -11,8 +11,10 @@ pub(super) fn pad(text: &str, width: usize, right: bool) -> String {
     }
 }
 
-/// Breaks text at spaces into lines no wider than `width`; wider words are broken anywhere.
-pub(super) fn wrap(text: &str, width: usize) -> Vec<String> {
+/// Breaks text at spaces into lines no wider than `width`, at least one; wider words are broken
+/// after a sign that joins parts of an id, or anywhere.
+#[must_use]
+pub fn wrap(text: &str, width: usize) -> Vec<String> {
     let mut lines = vec![String::new()];
     for word in text.split(' ') {
         let mut word = word;
