@@ -7,8 +7,8 @@ mod values;
 
 use crate::value::Value;
 use crate::{
-    Dut, HttpTest, ImpairProfile, LatencyPath, Measurement, Stations, Traffic, TransferDirection,
-    VideoTest,
+    Direction, Dut, HttpTest, ImpairProfile, LatencyPath, Measurement, Stations, Traffic,
+    TransferDirection, VideoTest,
 };
 use serde::{Deserialize, Serialize};
 use wire::mix::Contents;
@@ -358,7 +358,10 @@ static DECLARATIONS: &[Declaration] = &[
             Some(direction) => Some(direction.into()),
             None => Some(traffic(cell)?.direction.into()),
         },
-        phrase: Some(|direction| format!("direction {}", direction.plain())),
+        phrase: Some(|direction| match direction.plain() {
+            both if both == Direction::Both.name() => "both directions".to_owned(),
+            one => format!("direction {one}"),
+        }),
         is_usual: |direction| *direction == TransferDirection::default().into(),
         column: column(
             "direction",

@@ -28,7 +28,7 @@ pub(crate) use font::Font;
 pub(crate) use label::{Anchor, Spot};
 pub(crate) use svg::{Key, Svg, WIDTH};
 
-use super::format::Scale;
+use super::format::{Scale, interval_ends};
 use crate::order::largest;
 use stats::{CellResult, Estimate, Status};
 
@@ -47,6 +47,15 @@ pub(crate) const fn plot(height: f64, [top, right, bottom, left]: [f64; 4]) -> A
     Area::new(left, y, WIDTH - left - right, height - y - bottom)
 }
 
+/// The width of each of several bands of a plot, side by side. Bands are no wider than their names and
+/// their contents of a width need: a narrow screen shows the left part of a chart first, and there
+/// should be figures.
+pub(crate) fn band_width(plot: Area, names: &[String], contents: f64) -> f64 {
+    const GAP: f64 = 16.0;
+    let most = contents.max(widest("label strong", names.iter())) + GAP;
+    (plot.width / names.len().max(1) as f64).min(most)
+}
+
 /// Adds devices to the legend by their styles; long names are cut.
 pub(crate) fn legend_of_devices(svg: &mut Svg, entries: impl Iterator<Item = (usize, String)>) {
     let entry =
@@ -61,7 +70,7 @@ pub(crate) fn hover(dut: &str, setting: &str, scale: &Scale, found: &Estimate) -
 
 /// A figure with its unit and the 95 % interval of its mean.
 pub(crate) fn with_interval(scale: &Scale, found: &Estimate) -> String {
-    let interval = found.interval_95.ends().map(|(low, high)| {
+    let interval = interval_ends(found).map(|(low, high)| {
         format!(
             "; 95 % interval {}–{}",
             scale.number(low),

@@ -2,6 +2,9 @@
 //!
 //! Mean and distance share unit and decimals, so that they are easy to compare. Numbers below 10
 //! have two decimals, below 100 one, above none: more would be noise compared with any spread.
+//!
+//! A spread that would reach zero or less, of a quantity that cannot, is printed as the range of the
+//! repeats: `0.30 ms (repeats 0–0.80)`, not `0.30 ± 0.50 ms (167 %)`.
 
 use stats::{Bound, Comparison, Estimate};
 pub(crate) use units::human::counted;
@@ -66,7 +69,8 @@ impl Scale {
             .to_owned()
     }
 
-    /// Mean, largest distance from it, unit, per cent: the source reports' format.
+    /// Mean, largest distance from it, unit, per cent: the source reports' format; or mean, unit and
+    /// range ([`range_of`]).
     pub(crate) fn estimate(&self, estimate: &Estimate) -> String {
         // The distance has the decimals of the mean, even if it is far smaller.
         let mean = estimate.mean / self.divisor;
@@ -76,18 +80,40 @@ impl Scale {
         } else {
             format!(" {}", self.unit)
         };
+        if let Some([low, high]) = range_of(estimate) {
+            let range = format!("{}–{}", self.number(low), self.number(high));
+            return format!("{mean:.decimals$}{unit} (repeats {range})");
+        }
         // A single repeat has no distance, and ± 0 would seem exact.
         match (estimate.n, estimate.largest_distance_percent) {
             (1, _) => format!("{mean:.decimals$}{unit} (n = 1)"),
             (_, share) => {
                 let distance = estimate.largest_distance / self.divisor;
-                // A mean of 0 has no share.
-                let share =
-                    share.map_or_else(String::new, |share| format!(" ({})", whole_percent(share)));
+                // A mean of 0 has no share, a temperature has no zero that shares could start from,
+                // and per cents of per cents would be mistaken for these.
+                let has_share = !["%", "°C"].contains(&self.unit.as_str());
+                let share = share
+                    .filter(|_| has_share)
+                    .map_or_else(String::new, |share| format!(" ({})", whole_percent(share)));
                 format!("{mean:.decimals$} ± {distance:.decimals$}{unit}{share}")
             }
         }
     }
+}
+
+/// The smallest and the largest repeat, if a distance to both sides of the mean would reach zero or
+/// less, of a quantity that no repeat shows below zero.
+pub(crate) fn range_of(estimate: &Estimate) -> Option<[f64; 2]> {
+    let reaches_zero = estimate.mean > 0.0 && estimate.largest_distance >= estimate.mean;
+    (reaches_zero && estimate.min >= 0.0).then_some([estimate.min, estimate.max])
+}
+
+/// The ends of the 95 % interval. With a repeat of 0 it is computed on the values themselves, and may
+/// begin below zero, which no such quantity does.
+pub(crate) fn interval_ends(estimate: &Estimate) -> Option<(f64, f64)> {
+    let (low, high) = estimate.interval_95.ends()?;
+    let is_below = estimate.min >= 0.0 && low < 0.0;
+    Some((if is_below { 0.0 } else { low }, high))
 }
 
 /// `402 kpps`: a value with the SI prefix that fits it.
@@ -137,7 +163,7 @@ pub(crate) fn time_ns(value_ns: f64) -> String {
     Scale::time(value_ns).value(value_ns)
 }
 
-/// `48.1 ± 1.2 %`, for a loss; `0` if nothing was lost.
+/// `48.1 ± 1.2 %`, for a loss, or `0.30 % (repeats 0–0.80)`; `0` if nothing was lost.
 pub(crate) fn loss(lost: u64, ratio: &Estimate) -> String {
     if lost == 0 {
         return "0".into();
@@ -147,6 +173,13 @@ pub(crate) fn loss(lost: u64, ratio: &Estimate) -> String {
         1 => format!("{} (n = 1)", percent(mean)),
         // Rounded to 0.00 %, a small loss would look like none.
         _ if mean < 0.01 => "< 0.01 %".into(),
+        _ if let Some(ends) = range_of(ratio) => {
+            let [low, high] = ends.map(|end| match percent(100.0 * end) {
+                text if end > 0.0 => text.trim_end_matches(" %").to_owned(),
+                _ => "0".to_owned(),
+            });
+            format!("{} (repeats {low}–{high})", percent(mean))
+        }
         _ => {
             let decimals = if mean < 1.0 { 2 } else { 1 };
             format!("{mean:.decimals$} ± {distance:.decimals$} %")
@@ -306,6 +339,41 @@ mod tests {
         assert_eq!(bit_rate(&estimate(&[7.11e9])), "7.11 Gbit/s (n = 1)");
         assert_eq!(bit_rate(&estimate(&[0.0, 0.0])), "0 ± 0 bit/s");
         assert_eq!(time(&estimate(&[72e3, 74e3])), "73.0 ± 1.0 µs (1 %)");
+    }
+
+    #[test]
+    fn a_spread_never_reaches_below_zero() {
+        let printed = [
+            &[0.0, 0.1e6, 0.8e6][..],
+            &[0.0, 2.0e6],
+            &[0.9e6, 1.1e6],
+            &[0.0, 0.0],
+            // Differences may be negative, and so may their spread.
+            &[-0.1e6, 0.3e6],
+        ]
+        .map(|values| time(&estimate(values)));
+        assert_eq!(
+            printed,
+            [
+                "300 µs (repeats 0–800)",
+                "1.00 ms (repeats 0–2.00)",
+                "1.00 ± 0.10 ms (10 %)",
+                "0 ± 0 ns",
+                "100 ± 200 µs (200 %)"
+            ]
+        );
+        let shares = ["%", "°C", "W"].map(|unit| Scale::of(unit).estimate(&estimate(&[9.0, 11.0])));
+        assert_eq!(
+            shares,
+            ["10.0 ± 1.0 %", "10.0 ± 1.0 °C", "10.0 ± 1.0 W (10 %)"]
+        );
+        assert_eq!(
+            loss(9, &estimate(&[0.0, 0.001, 0.008])),
+            "0.30 % (repeats 0–0.80)"
+        );
+        let found = estimate(&[0.0, 1.0, 5.0]);
+        assert!(found.interval_95.ends().unwrap().0 < 0.0);
+        assert!(interval_ends(&found).unwrap().0.abs() < f64::EPSILON);
     }
 
     #[test]

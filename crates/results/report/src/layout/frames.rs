@@ -23,6 +23,8 @@ pub(crate) struct FrameSet<'a> {
     pub(crate) common: String,
     /// The test, with the mix and loads of the first cell.
     pub(crate) test: &'a FrameTest,
+    /// Whether another set of the run has another direction.
+    pub(crate) names_direction: bool,
     /// One point per mix, in the plan's order.
     pub(crate) points: Vec<FramePoint<'a>>,
     /// The devices in the plan's order, the tester's calibration last.
@@ -95,8 +97,13 @@ impl Run<'_> {
         let mut sets: Vec<FrameSet<'_>> = sets.collect();
         // All words are needed before the first change of `common`, by which sets are compared.
         let own: Vec<String> = (0..sets.len()).map(|at| own_words(&sets, at)).collect();
+        let direction = |set: &FrameSet<'_>| set.test.traffic.direction;
+        let several = sets
+            .windows(2)
+            .any(|pair| direction(&pair[0]) != direction(&pair[1]));
         for (set, own) in sets.iter_mut().zip(own) {
             set.common.push_str(&own);
+            set.names_direction = several;
         }
         sets
     }
@@ -224,6 +231,7 @@ impl<'a> FrameSet<'a> {
             kind: test.procedure.kind(),
             common: common(cell, test, repeats),
             test,
+            names_direction: false,
             points: Vec::new(),
             devices: Vec::new(),
             loads: Vec::new(),

@@ -1,5 +1,6 @@
 //! The settings of a group in words, for rankings and suites, which show one group each.
 
+use super::frames::direction_in_words;
 use super::{Protocol, Run, payload_name};
 use units::human::counted;
 
@@ -46,10 +47,10 @@ impl Run<'_> {
                 let Some(cell) = point.cells.first() else {
                     continue;
                 };
-                let direction = set.test.traffic.direction.name();
+                let direction = direction_in_words(set.test.traffic.direction);
                 let words = GroupWords {
                     name: format!(
-                        "{}, frames of {}, direction {direction}",
+                        "{}, frames of {}, {direction}",
                         set.kind.title(),
                         point.name()
                     ),

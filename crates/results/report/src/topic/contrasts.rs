@@ -100,16 +100,24 @@ fn verdict(meaning: Meaning, found: &ContrastResult) -> Cell {
 
 /// One digit more than other ratios have, as differences are small.
 fn ratio_text(ratio: &Estimate) -> String {
+    in_digits_of(ratio, ratio.mean)
+}
+
+/// A number with the digits of a ratio.
+fn in_digits_of(ratio: &Estimate, number: f64) -> String {
     match ratio.mean {
-        mean if mean < 2.0 => format!("{mean:.3}"),
-        mean => ratio_number(mean),
+        mean if mean < 2.0 => format!("{number:.3}"),
+        _ => ratio_number(number),
     }
 }
 
 /// The interval; for a single repeat, the number of repeats.
 fn interval(ratio: &Estimate) -> Option<String> {
     Some(match ratio.interval_95.ends() {
-        Some((low, high)) => format!("{low:.3}–{high:.3}"),
+        Some((low, high)) => {
+            let [low, high] = [low, high].map(|end| in_digits_of(ratio, end));
+            format!("{low}–{high}")
+        }
         None => format!("({})", counted(ratio.n, "repeat")),
     })
 }

@@ -190,13 +190,13 @@ pub(super) fn share(count: u64, ppm: f64) -> String {
     }
 }
 
-/// Caption of a set's table: `Throughput, encrypt`; with the mix if it is the only one, and with
-/// the load if the campaign sets it.
+/// Caption of a set's table: `Throughput, encrypting`; with the direction if the run has several,
+/// with the mix if it is the only one, and with the load if the campaign sets it.
 pub(super) fn caption(set: &FrameSet<'_>, what: &str) -> String {
-    let mut parts = vec![
-        what.to_owned(),
-        set.test.traffic.direction.name().to_owned(),
-    ];
+    let mut parts = vec![what.to_owned()];
+    if set.names_direction {
+        parts.push(direction_in_words(set.test.traffic.direction).to_owned());
+    }
     if let [only] = set.points.as_slice() {
         parts.push(format!("frames of {}", only.name()));
     }

@@ -280,6 +280,35 @@ fn check(run: &str, svg: Node<'_, '_>, faults: &mut Vec<String>) -> usize {
     texts.len()
 }
 
+/// A phone of 400 px shows the left part of a chart first: page.css scales charts to 52rem there.
+#[test]
+fn a_narrow_screen_shows_the_first_figure_of_every_chart() {
+    // Less the margins of the page, in units of the chart.
+    const SHOWN: f64 = (400.0 - 2.0 * 24.0) * WIDTH / (52.0 * 16.0);
+    // As much of it as can be seen.
+    const SEEN: f64 = 12.0;
+    let mut faults = Vec::new();
+    for Drawn { run, charts, .. } in DRAWN.iter() {
+        for chart in charts {
+            let document = Document::parse(chart).unwrap();
+            let svg = document.root_element();
+            let left = |node: Node<'_, '_>| match node.tag_name().name() {
+                "rect" => Some(number(node, "x")),
+                "path" => Some(area_of_path(node).left),
+                "polyline" => points(node).into_iter().map(|(x, _)| x).reduce(f64::min),
+                _ => None,
+            };
+            let figures = svg.children().filter(|node| shown(*node).is_some());
+            let first = figures.filter_map(left).reduce(f64::min);
+            if first.is_none_or(|first| first + SEEN > SHOWN) {
+                let title = svg.children().find_map(|node| node.text());
+                faults.push(format!("{run}, {}: {first:?}", title.unwrap_or_default()));
+            }
+        }
+    }
+    assert!(faults.is_empty(), "{}", faults.join("\n"));
+}
+
 #[test]
 fn a_pointer_on_a_figure_shows_its_device_setting_and_unit() {
     for Drawn { run, duts, charts } in DRAWN.iter() {

@@ -77,6 +77,28 @@ fn markdown_is_as_it_was() {
     }
 }
 
+/// The sections of comparisons with a twin, each in a shipped campaign that has it.
+#[test]
+fn contrasts_are_as_they_were() {
+    let mut text = String::new();
+    for (campaign, title) in [
+        ("keys", "Sources of keys compared with static keys"),
+        (
+            "baikal-gost",
+            "Hybrids of engines compared with each engine alone",
+        ),
+    ] {
+        let markdown = report::build(&fixture::shipped(campaign)).markdown;
+        let heading = format!("## {title}\n");
+        let (_, rest) = markdown
+            .split_once(&heading)
+            .unwrap_or_else(|| panic!("no section of {campaign}"));
+        let section = rest.split("\n## ").next().unwrap();
+        text.push_str(&format!("{heading}{}\n\n", section.trim_end()));
+    }
+    assert_golden("crates/results/report/tests/golden/contrasts.md", &text);
+}
+
 #[test]
 fn the_terminal_shows_what_it_showed() {
     let files: PathBuf = ["runs", "20261120T113000Z-quick"].iter().collect();

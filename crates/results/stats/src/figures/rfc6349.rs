@@ -29,6 +29,8 @@ pub struct Rfc6349 {
     /// `null` if a repeat's round trip was shorter than the baseline: the two are not comparable
     /// then.
     pub buffer_delay_percent: Option<Estimate>,
+    /// The same increase in nanoseconds. On an idle path of microseconds it says more than per cents.
+    pub buffer_delay_ns: Option<Estimate>,
     /// Congestion control of the sender's kernel in the first repeat; `null` if unknown.
     pub congestion_control: Option<String>,
     /// Each repeat with its received bytes and its duration in nanoseconds.
@@ -81,6 +83,10 @@ impl Rfc6349 {
                 // Shorter than on the idle path, as on veth: the baseline then contains the wake-up
                 // of `ping`, and a negative delay would be nonsense.
                 (loaded >= 1.0).then_some(100.0 * (loaded - 1.0))
+            }),
+            buffer_delay_ns: estimate(&repeats, |(_, facts)| {
+                let increase = facts.loaded_rtt_ns?.checked_sub(facts.baseline_rtt_ns?)?;
+                Some(increase as f64)
             }),
             // All repeats of a cell run with one setting, so the first one names it.
             congestion_control: repeats

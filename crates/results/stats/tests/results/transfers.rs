@@ -170,6 +170,7 @@ fn a_round_trip_shorter_than_the_baseline_gives_no_buffer_delay() {
     let found = rfc6349(&results, 0);
     assert!(!found.is_comparable());
     assert_eq!(found.buffer_delay_percent, None);
+    assert_eq!(found.buffer_delay_ns, None);
     assert!(found.baseline_rtt_ns.is_some() && found.loaded_rtt_ns.is_some());
 }
 

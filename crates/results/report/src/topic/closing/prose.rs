@@ -260,7 +260,8 @@ const METHOD: &[Paragraph] = &[
         "Figures",
         "Throughput is payload that station B received by the time measured, without any header. \
          A figure is the mean of the repeats ± the largest distance of a repeat from it, also in \
-         per cent of the mean. The largest distance is no interval.",
+         per cent of the mean. The largest distance is no interval. Where it would reach zero, the \
+         smallest and the largest repeat stand in its place.",
     ),
     (
         "Latency",

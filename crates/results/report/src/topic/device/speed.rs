@@ -5,7 +5,7 @@ mod chart;
 use super::{not_offered, without_figure};
 use crate::kit::cells::with_repeats;
 use crate::kit::fact::{Fact, repeats};
-use crate::kit::format::{Scale, percent, ratio_number, time_ns};
+use crate::kit::format::{Scale, percent, range_of, ratio_number, time_ns};
 use crate::kit::section::{Blocks, Section};
 use crate::kit::table::{Cell, Table};
 use crate::layout::Run;
@@ -191,9 +191,17 @@ fn published<'r>(run: &'r Run<'_>, series: &DeviceSeries) -> Vec<(&'r str, Vec<(
     grouped(figures)
 }
 
-/// `454 MB/s ± 1 %`.
+/// `454 MB/s ± 1 %`, or `454 MB/s (repeats 12.0–980)`.
 fn short_figure(unit: DeviceUnit, found: &Estimate) -> String {
-    let value = scale(unit, found.mean).value(found.mean);
+    let scale = scale(unit, found.mean);
+    let value = scale.value(found.mean);
+    if let Some([low, high]) = range_of(found) {
+        return format!(
+            "{value} (repeats {}–{})",
+            scale.number(low),
+            scale.number(high)
+        );
+    }
     match found.largest_distance_percent {
         // A single repeat has no distance.
         Some(distance) if found.n > 1 => format!("{value} ± {}", percent_short(distance)),

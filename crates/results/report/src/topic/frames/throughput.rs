@@ -6,13 +6,13 @@ use super::search::{details, throughput};
 use super::{caption, cells, fill, head, joined, label, limit_mark, mean_rate, verdict};
 use crate::kit::cells::{count_mark, found_in, reason_cell};
 use crate::kit::fact::{Fact, repeats};
-use crate::kit::format::{Scale, ratio, si, uncapitalized};
+use crate::kit::format::{Scale, range_of, ratio, si, uncapitalized};
 use crate::kit::section::Section;
 use crate::kit::table::{BELOW, Cell, Table};
 use crate::layout::Run;
 use crate::layout::frames::{Device, FramePoint, FrameSet};
 use plan::ProcedureKind;
-use stats::{CellResult, GoalResult, LayerRates, MeanFrameRate, Metric, Status};
+use stats::{CellResult, Estimate, GoalResult, LayerRates, MeanFrameRate, Metric, Status};
 
 pub(super) const SECTION: Section = Section::result(
     "frames",
@@ -64,7 +64,7 @@ fn layers(run: &Run<'_>, set: &FrameSet<'_>) -> Table {
             cells[6] = verdict(cell);
             return Some(cells);
         };
-        let bits = |found: &stats::Estimate| Cell::plain(si(found.mean, "bit/s"));
+        let bits = |found: &Estimate| Cell::plain(si(found.mean, "bit/s"));
         let percent = |share: Option<f64>| {
             Cell::or_missing(share.map(|share| format!("{:.1} %", 100.0 * share)))
         };
@@ -103,12 +103,17 @@ impl Quantity {
         }
     }
 
-    fn of(self, rates: &LayerRates) -> (f64, f64) {
-        let (estimate, divisor) = match self {
+    /// The estimate, and the size of the unit.
+    const fn of(self, rates: &LayerRates) -> (&Estimate, f64) {
+        match self {
             Self::Frames => (&rates.frames_per_s, 1e3),
             Self::L2 => (&rates.l2_bps, 1e6),
-        };
-        (estimate.mean / divisor, estimate.largest_distance / divisor)
+        }
+    }
+
+    fn mean(self, rates: &LayerRates) -> f64 {
+        let (estimate, unit) = self.of(rates);
+        estimate.mean / unit
     }
 }
 
@@ -264,18 +269,22 @@ fn figure(cell: &CellResult, quantity: Quantity) -> Cell {
     let Some(rates) = goal.known_lower() else {
         // Below the upper bound, if the device has one: less is known, but not nothing.
         return Cell::word(match goal.known_upper() {
-            Some(rates) => format!("{BELOW}{} *", number(quantity.of(rates).0)),
+            Some(rates) => format!("{BELOW}{} *", number(quantity.mean(rates))),
             None => "none".to_owned(),
         });
     };
     // RFC 9971 requires a report to mark irregular results.
     let irregular = if goal.is_regular() { "" } else { " *" };
-    let (mean, distance) = quantity.of(rates);
+    let (found, unit) = quantity.of(rates);
+    let mean = found.mean / unit;
     let decimals = decimals(mean);
-    // A single repeat has no distance, and ± 0 would seem exact.
-    let spread = match rates.frames_per_s.n {
-        1 => String::new(),
-        _ => format!(" ± {distance:.decimals$}"),
+    let spread = match (found.n, range_of(found)) {
+        // A single repeat has no distance, and ± 0 would seem exact.
+        (1, _) => String::new(),
+        (_, Some([low, high])) => {
+            format!(" (repeats {}–{})", number(low / unit), number(high / unit))
+        }
+        (_, None) => format!(" ± {:.decimals$}", found.largest_distance / unit),
     };
     let mark = limit_mark(cell);
     // A bound of some repeats counts these, whether or not the others were measured.

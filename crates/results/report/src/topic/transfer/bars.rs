@@ -2,7 +2,9 @@
 
 use crate::kit::chart::marks::is_hatched;
 use crate::kit::chart::scale::{Axis, Linear};
-use crate::kit::chart::{Anchor, Area, BAR_MIN, Font, Key, Spot, Svg, absence, hover, plot};
+use crate::kit::chart::{
+    Anchor, Area, BAR_MIN, Font, Key, Spot, Svg, absence, band_width, hover, plot,
+};
 use crate::kit::format::{Scale, bit_rate, counted, ratio_number};
 use crate::layout::{Point, Run, Set};
 use crate::order::largest;
@@ -48,10 +50,12 @@ pub(super) fn draw(run: &Run<'_>, set: &Set<'_>, payload: Option<u32>, id: &str)
         return None;
     }
     let mtus = set.mtus();
-    let band = PLOT.width / mtus.len() as f64;
     let groups = |mtu: &u16| points.iter().filter(|point| point.mtu == *mtu).count();
     // At least one, as an MTU may have no point of this datagram size.
     let most = mtus.iter().map(groups).max()?.max(1);
+    let names: Vec<String> = mtus.iter().map(|mtu| format!("MTU {mtu} B")).collect();
+    let contents = most as f64 * set.duts.len() as f64 * MAX_BAR / BARS;
+    let band = band_width(PLOT, &names, contents + 2.0 * MARGIN);
     let group = (band - 2.0 * MARGIN) / most as f64;
     if BARS * group / (set.duts.len() as f64) < BAR_MIN {
         return None;

@@ -197,7 +197,8 @@ pub(super) fn rfc6349(run: &Run<'_>) -> Option<Table> {
                 rate or by the baseline's rate, and measured; time ratio: measured by ideal (section 4.1). \
                 Efficiency: share of the bytes sent that were not retransmissions, retransmitted segments taken \
                 as full (section 4.2). Baseline: shortest echo on the idle path before the transfer; under load: \
-                mean by the sender's kernel; buffer delay: increase in per cent of the baseline (section 4.3). \
+                mean by the sender's kernel; buffer delay: the increase (section 4.3, which divides it by the baseline: \
+                results.json has that share, which a baseline of microseconds makes meaningless). \
                 In brackets: the smallest and the largest repeat. Not comparable: a round trip under load was shorter \
                 than the echo on the idle path, which includes the wake-up of ping. \
                 A dash: the tool does not report what the figure needs";
@@ -248,13 +249,25 @@ fn with_range(found: &Estimate) -> String {
     }
 }
 
+/// `820 µs (16.0 to 940)`.
+fn time_with_range(found: &Estimate) -> String {
+    let scale = Scale::time(found.mean);
+    let (low, high) = (scale.number(found.min), scale.number(found.max));
+    let mean = scale.value(found.mean);
+    if low == high {
+        mean
+    } else {
+        format!("{mean} ({low} to {high})")
+    }
+}
+
 fn figures(found: &Rfc6349) -> [Cell; 9] {
     let time =
         |estimate: Option<&Estimate>| Cell::or_missing(estimate.map(|found| time_ns(found.mean)));
     let percent = |estimate: &Option<Estimate>| Cell::or_missing(estimate.as_ref().map(with_range));
-    let delay = match (&found.buffer_delay_percent, found.is_comparable()) {
+    let delay = match (&found.buffer_delay_ns, found.is_comparable()) {
         (None, false) => Cell::absent("not comparable"),
-        (delay, _) => percent(delay),
+        (delay, _) => Cell::or_missing(delay.as_ref().map(time_with_range)),
     };
     let ideal = found.ideal.as_ref();
     let basis = ideal.map_or("", |ideal| match ideal.basis {

@@ -2,7 +2,7 @@
 
 use crate::kit::chart::percentiles::{self, Curve};
 use crate::kit::chart::scale::Log;
-use crate::kit::chart::{Area, Spot, Svg, plot, with_interval};
+use crate::kit::chart::{Area, Spot, Svg, band_width, plot, with_interval};
 use crate::kit::format::{Scale, time_ns};
 use crate::order::sorted;
 use crate::topic::frames::chart::{Mix, band_name, legend};
@@ -15,6 +15,8 @@ const PLOT: Area = plot(HEIGHT, [12.0, 0.0, 48.0, 60.0]);
 /// Largest distance between devices of one load.
 const MAX_STEP: f64 = 62.0;
 const BAR: f64 = 14.0;
+/// Share of a load's width taken by its devices.
+const BARS: f64 = 0.8;
 
 /// The cells of a mix with latencies over a path.
 fn timed<'r>(mix: Mix<'r>, path: LatencyPath) -> Vec<(&'r CellResult, Vec<&'r LoadLatency>)> {
@@ -45,13 +47,14 @@ pub(super) fn draw(mix: Mix<'_>, path: LatencyPath, id: &str) -> Option<Markup> 
     let mut svg = Svg::new(id);
     legend(&mut svg, mix.run, &mix.set.devices);
     svg.y_times(PLOT, &axis);
-    let width = PLOT.width / shares.len().max(1) as f64;
+    let names: Vec<String> = shares.iter().map(|share| share_name(*share)).collect();
+    let width = band_width(PLOT, &names, cells.len() as f64 * MAX_STEP / BARS);
     for (index, share) in shares.iter().enumerate() {
         let x = PLOT.x + width * index as f64;
         let band = Area { x, width, ..PLOT };
         band_name(&mut svg, PLOT, band, &share_name(*share));
         // Some room between the loads keeps the devices of one together.
-        let step = (0.8 * width / cells.len() as f64).min(MAX_STEP);
+        let step = (BARS * width / cells.len() as f64).min(MAX_STEP);
         let start = x + (width - step * cells.len() as f64) / 2.0;
         for (index, (cell, loads)) in cells.iter().enumerate() {
             // Its place stays empty, so that a device has the same one in all bands.

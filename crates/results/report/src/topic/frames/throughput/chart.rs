@@ -3,7 +3,7 @@
 
 use crate::kit::chart::grid;
 use crate::kit::chart::scale::{Axis, Linear};
-use crate::kit::chart::{Area, BAR_MIN, Key, Spot, Svg, absence, hover, plot};
+use crate::kit::chart::{Area, BAR_MIN, Key, Spot, Svg, absence, band_width, hover, plot};
 use crate::kit::format::Scale;
 use crate::layout::Run;
 use crate::layout::frames::{Device, FramePoint, FrameSet};
@@ -39,7 +39,8 @@ pub(super) fn draw<'r>(run: &Run<'_>, set: &'r FrameSet<'r>, id: &str) -> Option
     if highest <= 0.0 {
         return None;
     }
-    let width = PLOT.width / set.points.len() as f64;
+    let names: Vec<String> = set.points.iter().map(FramePoint::name).collect();
+    let width = band_width(PLOT, &names, shown.len() as f64 * MAX_BAR / BARS);
     // Too many bars to be readable: a grid shows the same figures.
     if BARS * width / (shown.len() as f64) < BAR_MIN {
         return grid::of_frames(run, set, &shown, id, |cell| {
