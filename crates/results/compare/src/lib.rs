@@ -26,6 +26,7 @@ mod markdown;
 mod table;
 mod text;
 mod trend;
+mod words;
 
 pub use cells::Match;
 pub use changes::{CellChange, Direction, Partly, WithoutChange, WithoutRatio};

@@ -2,7 +2,7 @@
 
 use super::{Filter, Outcome};
 use crate::CellChange;
-use crate::changes::bound_in_words;
+use crate::words::bound_in_words;
 use stats::{Needed, REPEATS_MAX};
 
 /// For a gate with filters that exclude every cell.
