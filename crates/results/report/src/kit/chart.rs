@@ -47,9 +47,9 @@ pub(crate) const fn plot(height: f64, [top, right, bottom, left]: [f64; 4]) -> A
     Area::new(left, y, WIDTH - left - right, height - y - bottom)
 }
 
-/// The width of each of several bands of a plot, side by side. Bands are no wider than their names and
-/// their contents of a width need: a narrow screen shows the left part of a chart first, and there
-/// should be figures.
+/// The width of each of several bands of a plot, side by side. Bands are no wider than their names
+/// and their contents need: a narrow screen shows the left part of a chart first, and there should
+/// be figures.
 pub(crate) fn band_width(plot: Area, names: &[String], contents: f64) -> f64 {
     const GAP: f64 = 16.0;
     let most = contents.max(widest("label strong", names.iter())) + GAP;

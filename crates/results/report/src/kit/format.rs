@@ -3,8 +3,8 @@
 //! Mean and distance share unit and decimals, so that they are easy to compare. Numbers below 10
 //! have two decimals, below 100 one, above none: more would be noise compared with any spread.
 //!
-//! A spread that would reach zero or less, of a quantity that cannot, is printed as the range of the
-//! repeats: `0.30 ms (repeats 0–0.80)`, not `0.30 ± 0.50 ms (167 %)`.
+//! A spread that would reach zero or less, of a quantity that cannot, is printed as the range of
+//! the repeats: `0.30 ms (repeats 0–0.80)`, not `0.30 ± 0.50 ms (167 %)`.
 
 use stats::{Bound, Comparison, Estimate};
 pub(crate) use units::human::counted;
@@ -69,8 +69,8 @@ impl Scale {
             .to_owned()
     }
 
-    /// Mean, largest distance from it, unit, per cent: the source reports' format; or mean, unit and
-    /// range ([`range_of`]).
+    /// Mean, largest distance from it, unit, per cent: the source reports' format; or mean, unit
+    /// and range ([`range_of`]).
     pub(crate) fn estimate(&self, estimate: &Estimate) -> String {
         // The distance has the decimals of the mean, even if it is far smaller.
         let mean = estimate.mean / self.divisor;
@@ -108,8 +108,8 @@ pub(crate) fn range_of(estimate: &Estimate) -> Option<[f64; 2]> {
     (reaches_zero && estimate.min >= 0.0).then_some([estimate.min, estimate.max])
 }
 
-/// The ends of the 95 % interval. With a repeat of 0 it is computed on the values themselves, and may
-/// begin below zero, which no such quantity does.
+/// The ends of the 95 % interval. With a repeat of 0 it is computed on the values themselves, and
+/// may begin below zero, which no such quantity does.
 pub(crate) fn interval_ends(estimate: &Estimate) -> Option<(f64, f64)> {
     let (low, high) = estimate.interval_95.ends()?;
     let is_below = estimate.min >= 0.0 && low < 0.0;

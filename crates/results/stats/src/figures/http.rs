@@ -206,8 +206,8 @@ fn device_threads(cell: &Cell) -> f64 {
     encryptor.map_or(f64::INFINITY, |found| 2.0 * f64::from(found.workers))
 }
 
-/// Whether the cores of a machine were busy in every repeat, except for a small share of their time:
-/// of the only one, or of one of two hosts, each of which can be the limit.
+/// Whether the cores of a machine were busy in every repeat, except for a small share of their
+/// time: of the only one, or of one of two hosts, each of which can be the limit.
 fn is_machine_full(measured: &[(u32, &Measured)]) -> bool {
     let on_a = |cpu: &Cpu| Some((cpu.busy_ns, cpu.idle_ns?));
     let on_b = |cpu: &Cpu| cpu.machine_b.map(|host| (host.busy_ns, host.idle_ns));

@@ -29,7 +29,7 @@ pub struct Rfc6349 {
     /// `null` if a repeat's round trip was shorter than the baseline: the two are not comparable
     /// then.
     pub buffer_delay_percent: Option<Estimate>,
-    /// The same increase in nanoseconds. On an idle path of microseconds it says more than per cents.
+    /// The same increase in nanoseconds, which says more than per cents of microseconds.
     pub buffer_delay_ns: Option<Estimate>,
     /// Congestion control of the sender's kernel in the first repeat; `null` if unknown.
     pub congestion_control: Option<String>,
