@@ -105,7 +105,7 @@ const TCP: &[Key] = &[
     DIRECTION.meaning(
         "Direction of the payload. The client is always on A: `b-to-a` is `-R`, `duplex` is \
          iperf3's `--bidir` and iperf2's `--full-duplex`. Each direction is reported separately; \
-         the figure of a duplex transfer is the [sum](methodology.md#directions)"),
+         the figure of a duplex transfer is the [sum](methodology/tools.md#directions)"),
     Key::new("congestion", Value::Axis(&Value::Or("auto", &Value::Text)), Usual("auto"),
         "Congestion control of the sender (`-C`, of iperf2 `-Z`); `auto`: the kernel's default. \
          The trial fails if a station's `tcp_allowed_congestion_control` lacks it")
@@ -116,7 +116,7 @@ const TCP: &[Key] = &[
          always off"),
     TUNE.meaning("Search the best `streams` and `window` for each cell first"),
     TOOL.meaning("Program that sends and receives. A list makes a [cross-check of \
-         tools](methodology.md#cross-check-of-tools)"),
+         tools](methodology/tools.md#cross-check-of-tools)"),
 ];
 
 #[rustfmt::skip]
@@ -153,10 +153,10 @@ const PING: &[Key] = &[
     Key::new("payload", Value::Axis(&Value::Size(PING_PAYLOAD_MIN, PING_PAYLOAD_MAX)),
         Usual("56 B"), "ICMP payload (`-s`)").range("20 B to MTU − 28 B"),
     Key::new("loaded", Value::Switch, Usual("off"),
-        "Send the same requests again [under TCP load](methodology.md#round-trips-under-load) \
+        "Send the same requests again [under TCP load](methodology/tools.md#round-trips-under-load) \
          from A to B, from B to A, and both ways"),
     Key::new("route", Value::Switch, Usual("off"),
-        "Find [hops and path MTU](methodology.md#hops-and-path-mtu) after the requests"),
+        "Find [hops and path MTU](methodology/tools.md#hops-and-path-mtu) after the requests"),
     OFFLOADS,
 ];
 

@@ -3,9 +3,9 @@
 //! Each check is a function from [`ToolObserved`], or from the [`ObservedPath`] that trials by
 //! tools share with frame tests, to a [`Check`] with the numbers in its detail, or to `None` if it
 //! does not apply. One that fails makes the trial invalid, and has an [`Explanation`].
-//! docs/methodology.md says what each proves. Checks of frame tests alone are in [`crate::frames`].
+//! docs/checks.md says what each proves. Checks of frame tests alone are in [`crate::frames`].
 //! To add one: write the function in the file of its kind, call it in [`checks`] or
-//! [`crate::frames::frame_checks`], and describe it in docs/methodology.md.
+//! [`crate::frames::frame_checks`], and describe it in docs/checks.md.
 
 mod asked;
 pub(crate) mod bounds;

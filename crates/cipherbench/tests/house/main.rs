@@ -2,6 +2,7 @@
 
 mod action;
 mod circles;
+mod documents;
 mod english;
 mod vectors;
 

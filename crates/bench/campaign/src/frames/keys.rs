@@ -44,14 +44,14 @@ pub(super) const TRAFFIC: Key = Key::group("(frames)", &[
         .range("1 to 65535; of `cipherbench` and `strongswan` as many as they have"),
     Key::new("duplex", Value::Axis(&Value::Switch), Default("off"),
         "The same load from B to A at the same time; a goal must be met [each \
-         way](methodology.md#frame-tests)").range("with `direction: both`"),
+         way](methodology/frames.md)").range("with `direction: both`"),
     Key::new("ports", Value::Axis(&Value::Any(&[PORT, Value::Map(PORTS)])), Default("auto"),
         "Kind of ports that stations send and receive by; `auto`: the fastest that works. `{ \
          send: xdp, receive: packet }` forces each end. `socket`: IPv4, one tunnel, and not if \
          the station seals (`decrypt`: `send`) or opens (`encrypt`: `receive`)")
         .words("`auto`, a kind, or a map, axis").range("`xdp`, `packet`, `socket`, `memory`"),
     Key::new("contents", Value::Axis(&Value::Or("auto", &CONTENTS)), Default("auto"),
-        "[Ports and payloads](methodology.md#ports-and-payloads) of the frames. `auto`: `random` \
+        "[Ports and payloads](methodology/frames.md#ports-and-payloads) of the frames. `auto`: `random` \
          if a DUT of the trial is `external` and `random` is possible, otherwise `fixed`. \
          `random`: not with several tunnels over IPv4, nor with `ports: socket`"),
     Key::new("offloads", Value::Axis(&Value::Switch), Default("off"),

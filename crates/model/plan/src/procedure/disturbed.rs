@@ -2,8 +2,8 @@
 //! restarts, tunnels set up, hostile packets.
 //!
 //! After the methodology that the IETF's BMWG had begun for IPsec devices
-//! (draft-ietf-bmwg-ipsec-meth, expired), updated for IKEv2 and AEADs: `docs/methodology.md` lists
-//! the adopted and the omitted parts.
+//! (draft-ietf-bmwg-ipsec-meth, expired), updated for IKEv2 and AEADs:
+//! `docs/methodology/events.md` lists the adopted and the omitted parts.
 
 mod words;
 

@@ -136,7 +136,7 @@ mod tests {
         assert_eq!(one_apart(&[100.0, 101.0, 60.0, 100.5]), None, "too few");
     }
 
-    /// The methodology has these numbers.
+    /// docs/methodology/statistics.md has these numbers.
     #[test]
     fn disturbed_repeats_lower_the_coverage_of_an_interval() {
         let mut random = Noise(1);

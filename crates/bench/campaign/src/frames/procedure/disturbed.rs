@@ -44,7 +44,7 @@ pub(super) const FAILOVER: &[Key] = &[
         "The encryptor on gw2 is killed (SIGKILL) and started again; or the link between the \
          gateways goes down at gw1 and comes up again; or the encryptor on gw1 crashes while a \
          default route of that gateway leads past it, which shows [whether it fails \
-         closed](methodology.md#whether-an-encryptor-fails-closed)"),
+         closed](methodology/events.md#whether-an-encryptor-fails-closed)"),
     TIMES,
     Key::new("down", PHASE, Default("1 s"),
         "From the failure to its end: the start of the encryptor, or the link coming up"),

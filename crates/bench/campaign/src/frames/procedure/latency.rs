@@ -27,7 +27,7 @@ pub(super) const KEYS: &[Key] = &[
         Value::Axis(&Value::Name(|| LatencyPath::ALL.map(LatencyPath::name).to_vec())),
         Default("one-way"),
         "The timed path: frames from A to B, or there and back by reflection at station B ([round \
-         trips](methodology.md#round-trips-of-frames))"),
+         trips](methodology/frames.md#round-trips-of-frames))"),
 ];
 const PERCENT: Value = Value::Percent(0, 100);
 

@@ -203,7 +203,7 @@ fn fifty_equal_cells_have_no_difference_in_nineteen_runs_of_twenty() {
     }
 }
 
-/// What few repeats can show of a difference, at a noise of 1 % (docs/methodology.md, Statistics).
+/// What few repeats can show of a difference, at a noise of 1 % (docs/methodology/statistics.md).
 #[test]
 fn more_repeats_show_smaller_differences() {
     let smallest = |n: usize, comparisons: f64| {
