@@ -13,7 +13,7 @@ CHAOS ?= 7 20 500 220
 export PATH := $(PATH):$(HOME)/.cargo/bin
 
 .DEFAULT_GOAL := help
-.PHONY: help setup run test build attack bench-capture bench-device bench-direct bench-fleet bench-frames bench-gost bench-handshakes bench-hosts bench-http bench-impair bench-lane bench-memory bench-peers bench-report bench-search campaigns chaos cluster compare-power explore truth emulate soak fuzz fuzz-all lint fmt doc docs tutorials deny hardening sbom reproducible dist install kernel kubernetes python token peers clean
+.PHONY: help setup run test build attack bench-capture bench-device bench-direct bench-fleet bench-frames bench-gost bench-handshakes bench-hosts bench-http bench-impair bench-lane bench-memory bench-peers bench-report bench-search campaigns chaos cluster compare-power explore truth emulate soak fuzz fuzz-all lint fmt doc docs tutorials pictures dashboards deny hardening sbom reproducible dist install kernel kubernetes python token peers clean
 
 help: ## List the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-16s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -124,6 +124,12 @@ docs: ## Build the documents as a site, and check its links: target/docs/index.h
 
 tutorials: build ## Run the tutorials in docs/start as they are printed (root; ARGS="docs/start/gateway-pair.md" for some)
 	@scripts/tutorials.py $(ARGS)
+
+pictures: build ## Remake the pictures of README.md and docs by runs and a headless browser (chromium; a quarter of an hour; ARGS="frames" for some)
+	@scripts/pictures.py $(ARGS)
+
+dashboards: ## Read the dashboards in deploy/grafana by Grafana's own schema, and evaluate their queries by a real Prometheus (Go, apt)
+	@scripts/dashboards.sh $(ARGS)
 
 deny: ## Check licences, advisories and sources of dependencies
 	@scripts/tools.sh deny >/dev/null

@@ -170,6 +170,8 @@ fi
 
 # Checks the dependencies' licences, sources and advisories.
 [ "$mode" != test ] || scripts/tools.sh nats >/dev/null || say "continuing without nats-server, which the tests of a fleet need"
+# The tests of the package in python/, with pandas.
+[ "$mode" != test ] || scripts/python.sh --setup || say "continuing without the tests of the Python package"
 [ "$mode" != test ] || [ -n "$(rust_lacks)" ] || scripts/tools.sh deny >/dev/null || say "continuing without cargo-deny"
 
 missing=$(rust_lacks)

@@ -46,6 +46,9 @@ else
     skip cargo-deny "the licences and sources of dependencies"
 fi
 
+scripts/python.sh --installed ||
+    skip "what python/requirements.txt lists (scripts/python.sh --setup)" "the Python package of results"
+
 # CI neither compiles incrementally nor debugs, so it needs no data for that.
 [ "${CI:-}" != true ] || export CARGO_INCREMENTAL=0 CARGO_PROFILE_DEV_DEBUG=0
 
@@ -76,6 +79,8 @@ again() {
 logged tests --no-fail-fast
 # The tutorial that measures nothing; the others take minutes of an idle machine (`make tutorials`).
 [ "$(id -u)" != 0 ] || logged scripts/tutorials.py --program target/debug/cipherbench docs/start/gateway-pair.md
+# The Python package reads what the program of the tests writes.
+! scripts/python.sh --installed || logged scripts/python.sh
 # Programs that create files for others to read, or for nobody else, again under the umask of distributions that let the
 # user's group write, and under the closed one: what trusts a file or folder sets its mode. (Tests that only compute are left out.)
 for mask in 002 077; do
@@ -86,6 +91,6 @@ for mask in 002 077; do
 done
 if [ -s "$failed" ]; then
     echo "FAILED:"
-    grep -E "^test .* FAILED|panicked at|^error: .*(failed|doc|test)|^    .-p .*" "$log" | sort -u | cut -c1-200
+    grep -E "^test .* FAILED|^FAILED |panicked at|^error: .*(failed|doc|test)|^    .-p .*" "$log" | sort -u | cut -c1-200
     exit 1
 fi

@@ -82,6 +82,26 @@ fn every_check_of_the_evidence_is_in_its_reference() {
     assert!(missing.is_empty(), "docs/checks.md lacks {missing:#?}");
 }
 
+/// A picture that no run remakes shows a report of the past.
+#[test]
+fn every_picture_is_remade_by_a_script() {
+    let script = read(Path::new("scripts/pictures.py"));
+    let is_picture = |path: &Path| path.extension().is_some_and(|end| end == "png");
+    let pictures: Vec<_> = files()
+        .into_iter()
+        .filter(|path| path.starts_with("docs") && is_picture(path))
+        .collect();
+    assert!(pictures.len() > 2, "{pictures:?}");
+    for path in pictures {
+        let name = path.file_stem().expect("a name").to_string_lossy();
+        assert!(
+            script.contains(&format!("\n    \"{name}\": Picture(")),
+            "scripts/pictures.py does not make {}",
+            path.display()
+        );
+    }
+}
+
 /// How the crate of trials makes a check: its name is the first argument.
 const CALLS: [&str; 2] = ["check(", "Check::new("];
 
