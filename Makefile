@@ -128,7 +128,7 @@ tutorials: build ## Run the tutorials in docs/start as they are printed (root; A
 pictures: build ## Remake the pictures of README.md and docs by runs and a headless browser (chromium; a quarter of an hour; ARGS="frames" for some)
 	@scripts/pictures.py $(ARGS)
 
-dashboards: ## Read the dashboards in deploy/grafana by Grafana's own schema, and evaluate their queries by a real Prometheus (Go, apt)
+dashboards: build ## Read the dashboards in deploy/grafana by Grafana's own schema, and evaluate their queries by a real Prometheus (Go, apt)
 	@scripts/dashboards.sh $(ARGS)
 
 deny: ## Check licences, advisories and sources of dependencies

@@ -21,8 +21,18 @@ PROMETHEUS = {"type": "prometheus", "uid": "${datasource}"}
 UNITS = {"bps", "pps", "bytes", "s", "short", "reqps", "ops"}
 OPTIONS = {
     "timeseries": {"legend", "tooltip"},
-    "stat": {"reduceOptions", "orientation", "colorMode", "graphMode", "justifyMode", "textMode"},
-    "table": {"showHeader", "cellHeight"},
+    "stat": {
+        "reduceOptions",
+        "orientation",
+        "colorMode",
+        "graphMode",
+        "justifyMode",
+        "textMode",
+        "wideLayout",
+        "showPercentChange",
+        "percentChangeColorMode",
+    },
+    "table": {"frameIndex", "showHeader", "cellHeight"},
 }
 VARIABLES = {"$__rate_interval", "$__range"}
 
