@@ -28,9 +28,7 @@ prometheus=$(dirname "$(command -v promtool || echo "$tools/prometheus/usr/bin/p
 if [ ! -x "$prometheus/promtool" ]; then
     package=$(mktemp -d)
     trap 'rm -rf "$package"' EXIT
-    # `_apt` writes the file.
-    chmod 755 "$package"
-    (cd "$package" && apt-get -qq download prometheus) ||
+    (cd "$package" && apt-get -qq -o APT::Sandbox::User=root download prometheus) ||
         fail "prometheus cannot be fetched: install it, or run apt-get update first"
     mkdir -p "$tools"
     dpkg -x "$package"/prometheus_*.deb "$tools/prometheus"

@@ -13,7 +13,7 @@ use crate::error::SessionError;
 use crate::listing::{self, Entry, shown};
 use journal::DEFAULT_ROOT;
 use look::look;
-use serde::Serialize;
+use serde::{Serialize, Serializer};
 use std::cmp::Reverse;
 use std::fs;
 use std::io::ErrorKind;
@@ -28,6 +28,7 @@ pub struct Run {
     /// Name of its folder.
     pub name: String,
     /// Its folder.
+    #[serde(serialize_with = "written")]
     pub path: PathBuf,
     /// Start, ISO 8601; `None` if the journal does not have it.
     started_utc: Option<String>,
@@ -129,6 +130,11 @@ pub fn text(root: &Path, runs: &[Run], width: usize) -> String {
     }
     let entries: Vec<Entry> = runs.iter().map(Run::entry).collect();
     listing::write(&HEADINGS, &entries, RESULT_LINES, width)
+}
+
+/// Writes a path that may not be UTF-8, which JSON cannot express.
+fn written<S: Serializer>(path: &Path, serializer: S) -> Result<S::Ok, S::Error> {
+    serializer.collect_str(&path.display())
 }
 
 /// Returns the list of runs as JSON.

@@ -16,7 +16,10 @@ pub(crate) fn report(arguments: &Report) -> Result<Exit, Failure> {
     output::warn(&journal.warnings);
     if let Some(out) = out {
         fs::create_dir_all(out).map_err(|error| {
-            let text = format!("cannot create the folder {}: {error}", out.display());
+            let out = out.display();
+            let text = format!(
+                "cannot create the folder {out}: {error}\nhelp: name a folder that can be written to with `--out`"
+            );
             Failure::new(Exit::Usage, text)
         })?;
     }

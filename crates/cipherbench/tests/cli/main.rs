@@ -15,6 +15,7 @@ mod init;
 mod interrupts;
 mod kme;
 mod lists;
+mod places;
 mod programs;
 mod runs;
 mod sabotage;
@@ -102,6 +103,11 @@ fn main() -> ExitCode {
             examples_are_listed_printed_and_written,
             shipped_names_are_files_everywhere,
             a_mistyped_word_suggests_the_nearest,
+        ),
+        tests!(None, places:
+            names_with_spaces_other_scripts_and_no_utf8_are_names,
+            runs_of_older_formats_are_listed_reported_and_compared,
+            folders_that_cannot_be_written_to_are_named_with_a_way_out,
         ),
         tests!(None, init:
             campaigns_of_every_kind_pass_check_and_are_as_recorded,
