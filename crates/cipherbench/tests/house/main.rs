@@ -5,6 +5,7 @@ mod circles;
 mod documents;
 mod english;
 mod vectors;
+mod warnings;
 
 use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
