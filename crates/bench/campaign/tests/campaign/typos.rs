@@ -1,4 +1,4 @@
-//! One slip of the pen is one mistake: it must not also be reported as a key that is missing.
+//! A slip of the pen is reported with the right key, and not also as that key's absence.
 
 use campaign::{CAMPAIGNS, LABS, from_text, lab_from_text};
 use std::collections::BTreeSet;
@@ -50,18 +50,22 @@ fn check(
             // A free name, or a part of a text.
             continue;
         };
-        let all: Vec<&str> = mistakes.iter().map(|one| one.what.as_str()).collect();
+        // A reader that goes on without the key may find more, such as a name that nothing has then.
         let helps = mistakes
             .iter()
             .any(|one| one.help.contains(&format!("did you mean `{name}`?")));
-        if all.len() != 1 || !helps {
+        let missing = mistakes
+            .iter()
+            .any(|one| one.what.contains(&format!("`{name}` is missing")));
+        if !helps || missing {
+            let all: Vec<&str> = mistakes.iter().map(|one| one.what.as_str()).collect();
             faults.push(format!("{file}, `{typo}`: {all:?}"));
         }
     }
 }
 
 #[test]
-fn a_mistyped_key_of_a_shipped_file_is_one_mistake_with_the_right_key() {
+fn a_mistyped_key_of_a_shipped_file_is_reported_with_the_right_one() {
     let mut faults = Vec::new();
     for shipped in CAMPAIGNS {
         let read = |text: &str| from_text(shipped.file, text).err();
