@@ -4,6 +4,7 @@ mod crypto;
 mod examples;
 mod fleet;
 mod init;
+mod live;
 mod runs;
 mod schema;
 mod value;
@@ -12,13 +13,15 @@ pub(crate) use crypto::{DeviceSpeed, Fatigue, Kat, Speed};
 pub(crate) use examples::Examples;
 pub(crate) use fleet::{Agent, DEFAULT_URL, Fleet, FleetCommand, Server, Submit};
 pub(crate) use init::{Init, InitCampaign, InitDevice, InitGateway, InitLab};
+pub(crate) use live::{Serve, Watching};
 pub(crate) use runs::{Prune, Runs, RunsCommand};
 pub(crate) use schema::{FileKind, Schema};
 
-use crate::exit::EXIT_CODES;
+use crate::exit::{EXIT_CODES, Exit, Failure};
 use crate::{output, version};
 use clap::{Args, Parser, Subcommand, ValueEnum};
-use session::Reporter;
+use session::progress::Board;
+use session::{Log, Reporter};
 use std::path::PathBuf;
 use value::percent;
 
@@ -71,6 +74,11 @@ pub(crate) enum Command {
     Plan(Plan),
     /// List the runs of a folder, open their reports, delete old ones
     Runs(Runs),
+    /// Show the runs of a folder in a browser, until SIGTERM
+    ///
+    /// A list of the runs, the report of each, a running one as it goes on, and two runs compared.
+    /// The pages only read. docs/live.md describes them.
+    Serve(Serve),
     /// Resume an interrupted run
     Resume(Resume),
     /// Rebuild a run's documents from its journal
@@ -202,6 +210,8 @@ pub(crate) struct Run {
     pub(crate) skip_missing: bool,
     #[command(flatten)]
     pub(crate) output: Output,
+    #[command(flatten)]
+    pub(crate) watching: Watching,
 }
 
 #[derive(Debug, Args)]
@@ -214,11 +224,22 @@ pub(crate) struct Output {
 }
 
 impl Output {
-    pub(crate) const fn reporter(&self) -> Reporter {
-        Reporter {
+    /// Opens the log of a run, if there is one.
+    pub(crate) fn reporter(&self, watching: &Watching) -> Result<Reporter, Failure> {
+        let open = |path: &PathBuf| {
+            Log::open(path).map_err(|error| {
+                let help = "check the path, its owner and the disk; nothing was run";
+                let path = path.display();
+                let text = format!("cannot open the log {path}: {error}\nhelp: {help}");
+                Failure::new(Exit::Usage, text)
+            })
+        };
+        Ok(Reporter {
             is_quiet: self.quiet,
             write: output::stderr,
-        }
+            log: watching.log.as_ref().map(open).transpose()?,
+            board: Board::default(),
+        })
     }
 }
 
@@ -278,6 +299,8 @@ pub(crate) struct Resume {
     pub(crate) trust: bool,
     #[command(flatten)]
     pub(crate) output: Output,
+    #[command(flatten)]
+    pub(crate) watching: Watching,
 }
 
 #[derive(Debug, Args)]

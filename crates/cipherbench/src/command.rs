@@ -20,6 +20,7 @@ pub(crate) mod init;
 pub(crate) mod keys;
 pub(crate) mod kme;
 pub(crate) mod lint;
+pub(crate) mod live;
 pub(crate) mod plan;
 pub(crate) mod report;
 pub(crate) mod resume;

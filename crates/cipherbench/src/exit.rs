@@ -4,6 +4,7 @@ use engine::EngineError;
 use fleet::FleetError;
 use guard::visible_lines;
 use journal::JournalError;
+use live::LiveError;
 use report::WriteError;
 use session::SessionError;
 use session::init::InitError;
@@ -158,6 +159,13 @@ impl From<ViewError> for Failure {
             ViewError::Fleet(error) => error.into(),
             error => Self::new(Exit::Usage, error),
         }
+    }
+}
+
+impl From<LiveError> for Failure {
+    fn from(error: LiveError) -> Self {
+        // An address in use, or no resources: nothing was made.
+        Self::new(Exit::CannotBuild, error)
     }
 }
 

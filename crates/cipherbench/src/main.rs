@@ -28,6 +28,7 @@ fn main() -> Exit {
         Command::Schema(arguments) => command::schema::schema(&arguments),
         Command::Plan(arguments) => command::plan::plan(&arguments),
         Command::Runs(arguments) => command::runs::runs(&arguments),
+        Command::Serve(arguments) => command::live::serve(&arguments),
         Command::Resume(arguments) => command::resume::resume(&arguments),
         Command::Report(arguments) => command::report::report(&arguments),
         Command::Export(arguments) => command::export::export(&arguments),

@@ -3,7 +3,7 @@
 //!
 //! ```text
 //! campaign, lab ─► planning ─► Plan ─► programs ─► Session ─► Journal
-//!                                                   └─► progress ─► terminal
+//!                                                   └─► progress ─► terminal, log, viewers
 //! ```
 //!
 //! [`init`] makes the files that a user begins with.
@@ -24,7 +24,7 @@ mod nearest;
 mod planning;
 mod preview;
 pub mod programs;
-mod progress;
+pub mod progress;
 mod reporter;
 mod running;
 pub mod runs;
@@ -37,5 +37,5 @@ pub use examples::{example, examples, namesake};
 pub use nearest::nearest_run;
 pub use planning::{host_facts, load_lab, plan, summary};
 pub use preview::Preview;
-pub use reporter::Reporter;
+pub use reporter::{Log, Reporter};
 pub use running::{Session, begin, unix_ns};

@@ -112,7 +112,7 @@ pub(crate) fn wrapped(text: &str, width: usize, lines_max: usize) -> Vec<String>
 }
 
 /// Returns a text that is no wider than `width`.
-fn cut(text: &str, width: usize) -> String {
+pub(crate) fn cut(text: &str, width: usize) -> String {
     if text.width() <= width {
         return text.to_owned();
     }

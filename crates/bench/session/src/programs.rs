@@ -38,7 +38,7 @@ pub fn require(
     plan: &Plan,
     done: &Done,
     on_missing: OnMissing,
-    reporter: Reporter,
+    reporter: &Reporter,
 ) -> Result<BTreeMap<String, String>, SessionError> {
     let here = |cells: &[&Cell]| Ok(missing(&plan.lab, cells.iter().copied()));
     require_where(plan, done, on_missing, reporter, here)
@@ -53,7 +53,7 @@ pub fn require_on_hosts(
     plan: &Plan,
     done: &Done,
     on_missing: OnMissing,
-    reporter: Reporter,
+    reporter: &Reporter,
 ) -> Result<BTreeMap<String, String>, SessionError> {
     let there = |cells: &[&Cell]| session.missing(&plan.lab, cells);
     require_where(plan, done, on_missing, reporter, there)
@@ -63,7 +63,7 @@ fn require_where(
     plan: &Plan,
     done: &Done,
     on_missing: OnMissing,
-    reporter: Reporter,
+    reporter: &Reporter,
     find: impl FnOnce(&[&Cell]) -> Result<Vec<Missing>, SessionError>,
 ) -> Result<BTreeMap<String, String>, SessionError> {
     // A resumed run that has finished all trials of a cell no longer needs its programs.

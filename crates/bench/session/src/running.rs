@@ -1,7 +1,7 @@
 //! A run: its folder, its lab, and the trials that remain.
 
 use crate::error::SessionError;
-use crate::progress::{Watch, in_seconds};
+use crate::progress::{Phase, State, Watch, in_seconds};
 use crate::reporter::Reporter;
 use engine::EngineInfo;
 use journal::record::{Environment, Header};
@@ -48,8 +48,9 @@ impl Session {
     pub fn open(
         plan: &LabPlan,
         interrupt: Interrupt,
-        reporter: Reporter,
+        reporter: &Reporter,
     ) -> Result<Self, SessionError> {
+        let reporter = reporter.clone();
         // The labs in memory and of crypto devices build no network, so they need no root privilege
         // and leave nothing behind.
         if plan.kind == LabKind::Memory {
@@ -99,7 +100,7 @@ impl Session {
     /// When a host does not answer.
     pub fn warn_of_load(&self) -> Result<(), SessionError> {
         // Each machine is observed for a moment, which is not done if nobody reads the result.
-        if self.reporter.is_quiet {
+        if self.reporter.is_quiet && self.reporter.log.is_none() {
             return Ok(());
         }
         let loads = match &self.place {
@@ -155,20 +156,47 @@ impl Session {
     /// When the run ended before its last trial: the documents of the finished ones are then in
     /// `dir`.
     pub fn carry_out(
+        self,
+        plan: &Plan,
+        done: &Done,
+        writer: Writer,
+        dir: &Path,
+    ) -> Result<Journal, SessionError> {
+        let reporter = self.reporter.clone();
+        let mut state = State::of(&journal::read(dir)?, dir);
+        let result = self.measure_all(plan, done, writer, dir, &mut state);
+        state.now = None;
+        state.phase = Phase::Ended(match &result {
+            Ok(_) => "finished".to_owned(),
+            // The first line has the reason; the others name commands for a terminal.
+            Err(error) => {
+                let text = error.to_string();
+                text.lines().next().unwrap_or_default().to_owned()
+            }
+        });
+        reporter.board.show_last(state);
+        reporter.check_log();
+        result
+    }
+
+    fn measure_all(
         mut self,
         plan: &Plan,
         done: &Done,
         mut writer: Writer,
         dir: &Path,
+        state: &mut State,
     ) -> Result<Journal, SessionError> {
         // Each round measures until the plan is finished, the user interrupts it, or a host goes
         // away. After a host has come back, the next round makes the trials that remain.
         let mut done = done.clone();
         let conclusion = loop {
-            let conclusion = self.measure(plan, &done, (&mut writer, dir))?;
+            let conclusion = self.measure(plan, &done, (&mut writer, dir), state)?;
             let Conclusion::LabLost { reason, made } = &conclusion else {
                 break conclusion;
             };
+            state.phase = Phase::Waiting(reason.clone());
+            self.reporter.board.show(state);
             if !self.reconnect(&plan.lab, reason)? {
                 break conclusion;
             }
@@ -202,8 +230,9 @@ impl Session {
         plan: &Plan,
         done: &Done,
         (writer, dir): (&mut Writer, &Path),
+        state: &mut State,
     ) -> Result<Conclusion, SessionError> {
-        let mut watch = Watch::new(self.reporter);
+        let mut watch = Watch::new(&self.reporter, state);
         let mut on_bench;
         let measurer: &mut dyn Measurer = match &mut self.place {
             Place::Namespaces(lab) => {

@@ -6,8 +6,10 @@
 
 mod look;
 mod prune;
+mod watched;
 
 pub use prune::{Rule, remove, select};
+pub use watched::Watched;
 
 use crate::error::SessionError;
 use crate::listing::{self, Entry, shown};
@@ -76,6 +78,11 @@ const RESULT_LINES: usize = 2;
 /// # Errors
 /// When the folder cannot be read.
 pub fn list(root: &Path) -> Result<Vec<Run>, SessionError> {
+    list_by(root, look)
+}
+
+/// As [`list`]; `look` looks at a folder.
+fn list_by(root: &Path, look: impl FnMut(&Path) -> Option<Run>) -> Result<Vec<Run>, SessionError> {
     // The default folder is made by the first run, so that its absence is no mistake.
     if root == Path::new(DEFAULT_ROOT) && !root.exists() {
         return Ok(Vec::new());
@@ -85,7 +92,9 @@ pub fn list(root: &Path) -> Result<Vec<Run>, SessionError> {
         help: help(root, error.kind()),
         error,
     })?;
-    let mut runs: Vec<Run> = folders(root).iter().filter_map(|dir| look(dir)).collect();
+    let folders = folders(root);
+    let looked = folders.iter().map(PathBuf::as_path).filter_map(look);
+    let mut runs: Vec<Run> = looked.collect();
     runs.sort_by_cached_key(|run| Reverse((run.started_unix_ns, run.name.clone())));
     Ok(runs)
 }
@@ -154,22 +163,58 @@ impl Run {
         self.bytes
     }
 
-    fn entry(&self) -> Entry {
+    /// Returns its start in UTC, to the minute: the folder's name has the seconds. Empty if the
+    /// journal does not have it.
+    #[must_use]
+    pub fn began(&self) -> String {
         let began = self.started_utc.as_deref().unwrap_or_default();
-        // To the minute: the folder's name has the seconds.
         let began = began.get(..16).map(|it| it.replace('T', " "));
+        began.unwrap_or_default()
+    }
+
+    /// Returns its state in words.
+    #[must_use]
+    pub fn state(&self) -> String {
+        self.state.in_words()
+    }
+
+    /// Returns its finding, otherwise its title; of a damaged run the problem.
+    #[must_use]
+    pub fn result(&self) -> &str {
         let result = match &self.state {
             State::Damaged { problem } => Some(problem),
             _ => self.headline.as_ref().or(self.title.as_ref()),
         };
+        result.map_or("", String::as_str)
+    }
+
+    /// Returns the name of its campaign; `None` if the journal does not have it.
+    #[must_use]
+    pub fn campaign(&self) -> Option<&str> {
+        self.campaign.as_deref()
+    }
+
+    /// Whether a process writes its journal.
+    #[must_use]
+    pub const fn is_running(&self) -> bool {
+        matches!(self.state, State::Running { .. })
+    }
+
+    /// Whether its journal cannot be read.
+    #[must_use]
+    pub const fn is_damaged(&self) -> bool {
+        matches!(self.state, State::Damaged { .. })
+    }
+
+    fn entry(&self) -> Entry {
         Entry {
             columns: vec![
                 shown(&self.name),
-                began.unwrap_or_default(),
-                self.state.in_words(),
+                self.began(),
+                self.state(),
                 human::data(self.bytes as f64),
             ],
-            text: result.map_or_else(String::new, |text| shown(text)),
+            text: shown(self.result()),
         }
     }
 }

@@ -25,7 +25,7 @@ const STATE_BYTES_MAX: usize = 65 << 20;
 
 /// Records that this user began this run. Without a state folder it prints a warning, since
 /// `resume` will then ask.
-pub fn register(writer: &Writer, reporter: Reporter) {
+pub fn register(writer: &Writer, reporter: &Reporter) {
     let registered = state_file().and_then(|path| {
         let add = |path: &Path| {
             if let Some(folder) = path.parent() {

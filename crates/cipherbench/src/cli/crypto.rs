@@ -1,7 +1,7 @@
 //! The command lines of measurements without a campaign file: of crypto engines and devices.
 
-use super::Output;
 use super::value::{duration, length, long_duration};
+use super::{Output, Watching};
 use clap::Args;
 use std::path::PathBuf;
 use std::time::Duration;
@@ -112,6 +112,8 @@ pub(crate) struct Kat {
     pub(crate) out: PathBuf,
     #[command(flatten)]
     pub(crate) output: Output,
+    #[command(flatten)]
+    pub(crate) watching: Watching,
 }
 
 #[derive(Debug, Args)]
@@ -144,4 +146,6 @@ pub(crate) struct Fatigue {
     pub(crate) out: PathBuf,
     #[command(flatten)]
     pub(crate) output: Output,
+    #[command(flatten)]
+    pub(crate) watching: Watching,
 }

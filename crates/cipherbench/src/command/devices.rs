@@ -4,7 +4,7 @@
 //! The command line becomes the text of a campaign, which is read, checked, run, recorded and
 //! reported like any other, so that devices are named and mistakes reported as in campaigns.
 
-use crate::cli::{DeviceSpeed, Fatigue, Kat, Output};
+use crate::cli::{DeviceSpeed, Fatigue, Kat, Output, Watching};
 use crate::command::run::carry_out;
 use crate::exit::{Exit, Failure};
 use campaign::LabFile;
@@ -30,7 +30,7 @@ pub(crate) fn kat(arguments: &Kat) -> Result<Exit, Failure> {
         &arguments.devices.devices,
         &trial,
         &arguments.out,
-        &arguments.output,
+        (&arguments.output, &arguments.watching),
     )
 }
 
@@ -45,6 +45,7 @@ pub(crate) fn fatigue(arguments: &Fatigue) -> Result<Exit, Failure> {
         no_restart,
         out,
         output,
+        watching,
     } = arguments;
     let mut keys = vec![
         format!("threads: {threads}"),
@@ -57,7 +58,14 @@ pub(crate) fn fatigue(arguments: &Fatigue) -> Result<Exit, Failure> {
     keys.extend(loops.map(|loops| format!("loops: {loops}")));
     keys.extend(duration.map(|duration| format!("duration: {}", time(duration))));
     let trial = format!("fatigue: {{ {} }}", keys.join(", "));
-    run("fatigue", 1, &devices.devices, &trial, out, output)
+    run(
+        "fatigue",
+        1,
+        &devices.devices,
+        &trial,
+        out,
+        (output, watching),
+    )
 }
 
 /// The arguments of `speed`, which share the time per figure with the other speeds. Without sizes,
@@ -77,7 +85,7 @@ pub(crate) fn speed(
         &arguments.devices,
         &trial,
         out,
-        output,
+        (output, &Watching::default()),
     )
 }
 
@@ -109,7 +117,7 @@ fn run(
     devices: &[String],
     trial: &str,
     out: &Path,
-    output: &Output,
+    output: (&Output, &Watching),
 ) -> Result<Exit, Failure> {
     let plan = plan(name, repeats, devices, trial)?;
     carry_out(out, output, plan, OnMissing::Refuse)

@@ -1,5 +1,6 @@
 //! `cipherbench resume RUN`: continues an interrupted run.
 
+use super::live::Pages;
 use crate::cli::Resume;
 use crate::documents::{conclude, within};
 use crate::exit::{Exit, Failure};
@@ -22,6 +23,7 @@ pub(crate) fn resume(arguments: &Resume) -> Result<Exit, Failure> {
         skip_missing,
         trust,
         output: options,
+        watching,
     } = arguments;
     let (mut writer, journal) = Writer::append_to(dir)?;
     output::warn(&journal.warnings);
@@ -47,7 +49,8 @@ pub(crate) fn resume(arguments: &Resume) -> Result<Exit, Failure> {
     }
     // Before anything of the plan is carried out: its commands run with this user's rights.
     trust::require(&writer, plan, *trust, agrees)?;
-    let reporter = options.reporter();
+    let reporter = &options.reporter(watching)?;
+    let pages = Pages::bound(watching, reporter)?;
     let on_missing = OnMissing::by_option(*skip_missing);
     done.left_out = programs::require(plan, &done, on_missing, reporter)?;
     let session = Session::open(&plan.lab, signals::interrupt()?, reporter)?;
@@ -60,8 +63,13 @@ pub(crate) fn resume(arguments: &Resume) -> Result<Exit, Failure> {
         program: version::short().to_owned(),
         environment: session.environment()?,
     })))?;
-    let journal = session.carry_out(plan, &done, writer, dir)?;
-    conclude(within(dir), &journal, options.form)
+    let pages = pages.serve(dir)?;
+    let journal = session.carry_out(plan, &done, writer, dir);
+    let concluded = journal
+        .map_err(Failure::from)
+        .and_then(|journal| conclude(within(dir), &journal, options.form));
+    pages.finish();
+    concluded
 }
 
 /// Asks on a terminal whether to go on; `None` without one.

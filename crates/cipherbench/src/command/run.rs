@@ -1,9 +1,10 @@
 //! `cipherbench run [CAMPAIGN]` and `calibrate [CAMPAIGN]`: from a campaign to its report.
 
-use crate::cli::{Output, Run};
+use super::live::Pages;
+use crate::cli::{Output, Run, Watching};
 use crate::documents::{conclude, within};
 use crate::exit::{Exit, Failure};
-use crate::{output, signals, version};
+use crate::{signals, version};
 use journal::record::{FORMAT_VERSION, Header};
 use plan::Plan;
 use session::programs::{self, OnMissing};
@@ -17,7 +18,7 @@ use trial::Done;
 pub(crate) fn run(arguments: &Run) -> Result<Exit, Failure> {
     carry_out(
         &arguments.out,
-        &arguments.output,
+        (&arguments.output, &arguments.watching),
         plan(arguments)?,
         OnMissing::by_option(arguments.skip_missing),
     )
@@ -33,7 +34,12 @@ pub(crate) fn calibrate(arguments: &Run) -> Result<Exit, Failure> {
         return Err(Failure::new(Exit::Usage, text));
     }
     let on_missing = OnMissing::by_option(arguments.skip_missing);
-    carry_out(&arguments.out, &arguments.output, plan, on_missing)
+    carry_out(
+        &arguments.out,
+        (&arguments.output, &arguments.watching),
+        plan,
+        on_missing,
+    )
 }
 
 fn plan(arguments: &Run) -> Result<Plan, Failure> {
@@ -51,19 +57,19 @@ fn plan(arguments: &Run) -> Result<Plan, Failure> {
 /// Runs a plan; its folder is created in `out`.
 pub(crate) fn carry_out(
     out: &Path,
-    options: &Output,
+    (options, watching): (&Output, &Watching),
     mut plan: Plan,
     on_missing: OnMissing,
 ) -> Result<Exit, Failure> {
-    let reporter = options.reporter();
+    let reporter = &options.reporter(watching)?;
+    // Before the lab is built: a port that is in use is reported before anything is made.
+    let pages = Pages::bound(watching, reporter)?;
     let mut done = Done {
         left_out: programs::require(&plan, &Done::default(), on_missing, reporter)?,
         ..Done::default()
     };
-    if !options.quiet {
-        let lab = &plan.lab.name;
-        output::stderr(&format!("{}, in lab {lab}\n", session::summary(&plan)));
-    }
+    let lab = &plan.lab.name;
+    reporter.notice(&format!("{}, in lab {lab}\n", session::summary(&plan)));
     // The lab is built before the folder is made: a lab that fails leaves nothing behind.
     let session = Session::open(&plan.lab, signals::interrupt()?, reporter)?;
     session.warn_of_load()?;
@@ -87,6 +93,12 @@ pub(crate) fn carry_out(
     if !header.plan.demands().is_empty() {
         trust::register(&writer, reporter);
     }
-    let journal = session.carry_out(&header.plan, &done, writer, &dir)?;
-    conclude(within(&dir), &journal, options.form)
+    // Only now, as the lab needs a process with one thread.
+    let pages = pages.serve(&dir)?;
+    let journal = session.carry_out(&header.plan, &done, writer, &dir);
+    let concluded = journal
+        .map_err(Failure::from)
+        .and_then(|journal| conclude(within(&dir), &journal, options.form));
+    pages.finish();
+    concluded
 }

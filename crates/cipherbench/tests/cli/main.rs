@@ -4,6 +4,7 @@
 //! cargo test -p cipherbench` rewrites the expected texts in `golden/`.
 
 mod attack;
+mod browse;
 mod compare;
 mod devices;
 mod encrypt;
@@ -15,6 +16,7 @@ mod init;
 mod interrupts;
 mod kme;
 mod lists;
+mod live;
 mod places;
 mod programs;
 mod runs;
@@ -108,6 +110,12 @@ fn main() -> ExitCode {
             names_with_spaces_other_scripts_and_no_utf8_are_names,
             runs_of_older_formats_are_listed_reported_and_compared,
             folders_that_cannot_be_written_to_are_named_with_a_way_out,
+        ),
+        tests!(None, live:
+            a_port_in_use_is_one_error_before_anything_is_made,
+            pages_of_recorded_runs_are_read_and_compared,
+            requests_that_are_no_reading_of_a_page_are_refused,
+            a_log_that_cannot_be_written_costs_no_run,
         ),
         tests!(None, init:
             campaigns_of_every_kind_pass_check_and_are_as_recorded,
@@ -231,6 +239,12 @@ fn main() -> ExitCode {
             what_a_login_shell_prints_is_ignored,
             each_host_is_read_for_itself,
         ),
+        tests!(None, live:
+            a_run_is_followed_in_a_browser_to_its_end,
+            a_run_of_another_process_is_followed_by_its_journal,
+            viewers_that_do_not_read_hold_up_no_run,
+            a_terminal_has_one_screen_and_the_log_has_the_lines,
+        ),
         tests!(no_lab, programs: cells_without_their_programs_are_left_out_on_request_and_measured_later),
         tests!(no_fleet, fleet:
             a_campaign_goes_through_a_fleet_and_comes_back_whole,
@@ -246,7 +260,6 @@ fn main() -> ExitCode {
             a_run_ends_in_a_table_and_every_document,
             reference_campaigns_print_their_published_figures_beside_measured_ones,
             a_published_table_stands_beside_what_was_measured,
-            a_terminal_sees_a_bar_that_clears_itself,
         ),
         tests!(no_lab, faults:
             a_full_disk_ends_the_run_and_it_can_be_resumed,

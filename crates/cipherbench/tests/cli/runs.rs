@@ -128,44 +128,6 @@ pub(crate) fn json_output_is_pure_and_quiet_prints_nothing_else() {
     assert_eq!(trials, 2, "--repeats has precedence over the campaign");
 }
 
-pub(crate) fn a_terminal_sees_a_bar_that_clears_itself() {
-    let sandbox = Sandbox::new();
-    sandbox.write("campaign.yaml", PINGS);
-    // `script` gives the program a terminal, which merges standard error and standard output.
-    let words = format!("stty cols 100; {PROGRAM} run campaign.yaml --lab lab.yaml --repeats 1");
-    let on_terminal = || {
-        let mut command = sandbox.command("script");
-        command
-            .args(["--quiet", "--return", "--command", &words, "/dev/null"])
-            .env("TERM", "xterm");
-        command
-    };
-    const BOLD: &str = "\x1b[1m";
-    let seen = sandbox.measures(&mut on_terminal()).stdout;
-    assert!(
-        seen.contains("0/2") && seen.contains("1/2"),
-        "no bar in:\n{seen}"
-    );
-    let lines = seen.lines().filter(|line| line.contains(" left)"));
-    assert_eq!(
-        lines.count(),
-        0,
-        "lines are for where there is no terminal:\n{seen}"
-    );
-    let (before, after) = seen.rsplit_once("\x1b[2K").expect("a line is cleared");
-    assert!(
-        before.contains("/2") && !after.contains("/2  "),
-        "the bar is not cleared:\n{seen}"
-    );
-    assert!(
-        after.contains("report.html") && after.contains(BOLD),
-        "{after}"
-    );
-    fs::remove_dir_all(sandbox.path("runs")).expect("a run");
-    let seen = sandbox.measures(on_terminal().env("NO_COLOR", "1")).stdout;
-    assert!(seen.contains("1/2") && !seen.contains(BOLD), "{seen}");
-}
-
 pub(crate) fn an_ordinary_user_runs_in_a_user_namespace() {
     const NOBODY: u32 = 65_534;
     let sandbox = Sandbox::new();

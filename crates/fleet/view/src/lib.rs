@@ -6,8 +6,8 @@
 //!   └────► cells, overview ─┴─► site ─► browser
 //! ```
 //!
-//! The elements of pages (`page`) and the answer to a request (`page::answer`) do not depend on a
-//! fleet; the routes and their contents (`site`) do.
+//! The frame of pages, their updates and the answers to requests are in `page`; the routes and
+//! their contents (`site`) are here.
 
 #![forbid(unsafe_code)]
 
@@ -16,7 +16,6 @@ mod course;
 mod error;
 mod figures;
 mod history;
-mod page;
 mod site;
 mod status;
 mod text;

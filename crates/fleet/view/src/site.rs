@@ -13,19 +13,15 @@ mod pages;
 
 use crate::cache::cached;
 use crate::error::ViewError;
-use crate::page::{SCRIPT, answer, parts, style};
 use axum::Router;
 use axum::extract::{Path, Request, State};
 use axum::http::StatusCode;
 use axum::middleware::{self, Next};
-use axum::response::sse::{Event, KeepAlive, Sse};
 use axum::response::{Html, IntoResponse, Response};
 use axum::routing::get;
 use fleet::{Access, Fleet, Overview, watch};
-use futures_util::stream::{self, Stream};
-use guard::visible_lines;
+use page::{Content, OpenPage, Places, SCRIPT, answer, parts, style, updates};
 use pages::Page;
-use std::convert::Infallible;
 use std::net::SocketAddr;
 use std::sync::Arc;
 use std::time::Duration;
@@ -51,7 +47,7 @@ struct Site {
     names: Vec<String>,
     overview: Arc<Overview>,
     render: mpsc::Sender<PageRequest>,
-    open: Arc<Semaphore>,
+    open: Places,
     reports: Semaphore,
 }
 
@@ -81,7 +77,7 @@ pub async fn serve(
         names: names.to_vec(),
         overview: Arc::clone(&overview),
         render,
-        open: Arc::new(Semaphore::new(OPEN_MAX)),
+        open: Places::new(OPEN_MAX),
         reports: Semaphore::new(REPORTS_MAX),
     });
     let render = async {
@@ -93,7 +89,7 @@ pub async fn serve(
         }
     };
     tokio::select! {
-        ended = axum::serve(listener, router(site)).into_future() => ended.map_err(cannot)?,
+        ended = page::serve(listener, router(site)) => ended.map_err(cannot)?,
         () = overview.follow(&fleet) => {}
         () = render => {}
         _ = stop.wait_for(|stop| *stop) => {}
@@ -145,12 +141,10 @@ impl Site {
 }
 
 /// A page's content as it changes.
-fn live(
-    State(site): State<Arc<Site>>,
-    page: Page,
-) -> Result<Sse<impl Stream<Item = Result<Event, Infallible>>>, StatusCode> {
-    let place = Arc::clone(&site.open).try_acquire_owned();
-    let place = place.map_err(|_| StatusCode::SERVICE_UNAVAILABLE)?;
+fn live(State(site): State<Arc<Site>>, page: Page) -> Response {
+    let Some(place) = site.open.take() else {
+        return StatusCode::SERVICE_UNAVAILABLE.into_response();
+    };
     let mut changes = match page {
         // A job adds to the archive only at its end, so pages of cells need no other change.
         Page::Overview => site.overview.changes(),
@@ -158,27 +152,37 @@ fn live(
     };
     // The first content is rendered in any case, so earlier changes must not cause a second one.
     changes.mark_unchanged();
-    // `place` moves along with the state, so it is free again when the browser closes the stream.
-    let state = (site, page, changes, String::new(), place);
-    let events = stream::unfold(
-        state,
-        |(site, page, mut changes, shown, place)| async move {
-            loop {
-                let content = site.content(&page).await?;
-                // Most changes of the fleet do not concern the page that this browser shows.
-                if content != shown {
-                    let event = Event::default().data(visible_lines(&content));
-                    return Some((Ok(event), (site, page, changes, content, place)));
-                }
-                // A timeout renders again without a change.
-                if timeout(REFRESH, changes.changed()).await.is_ok() {
-                    sleep(SETTLE).await;
-                    changes.mark_unchanged();
-                }
-            }
-        },
-    );
-    Ok(Sse::new(events).keep_alive(KeepAlive::default()))
+    let open = Open {
+        site,
+        page,
+        changes,
+    };
+    updates(open, place).into_response()
+}
+
+/// A page that is open in a browser.
+struct Open {
+    site: Arc<Site>,
+    page: Page,
+    changes: watch::Receiver<()>,
+}
+
+impl OpenPage for Open {
+    async fn content(&mut self) -> Option<Content> {
+        let html = self.site.content(&self.page).await?;
+        Some(Content {
+            html,
+            is_last: false,
+        })
+    }
+
+    async fn changed(&mut self) {
+        // A timeout renders again without a change.
+        if timeout(REFRESH, self.changes.changed()).await.is_ok() {
+            sleep(SETTLE).await;
+            self.changes.mark_unchanged();
+        }
+    }
 }
 
 /// A run's report, from the archive.

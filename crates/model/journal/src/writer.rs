@@ -12,6 +12,8 @@ use std::io::{self, ErrorKind, Write};
 use std::ops::{Deref, DerefMut};
 use std::os::unix::fs::OpenOptionsExt;
 use std::path::{Path, PathBuf};
+use std::thread;
+use std::time::Duration;
 
 /// Appends to the journal of a run. Until it is dropped, no other process can write to that
 /// journal.
@@ -211,13 +213,23 @@ fn line(record: &Record, chain: &Chain) -> (Vec<u8>, Chain) {
 #[derive(Debug)]
 struct Locked(File);
 
+/// Programs that list runs take a shared lock for a moment, again and again: a writer waits for
+/// them. Another writer keeps its lock.
+const LOCK_TRIES: u32 = 50;
+const LOCK_STEP: Duration = Duration::from_millis(4);
+
 impl Locked {
     fn new(file: File, path: &Path) -> Result<Self, JournalError> {
-        match file.try_lock() {
-            Ok(()) => Ok(Self(file)),
-            Err(TryLockError::WouldBlock) => Err(JournalError::InUse { path: path.into() }),
-            Err(TryLockError::Error(error)) => Err(JournalError::io("lock", path, error)),
+        for _ in 0..LOCK_TRIES {
+            match file.try_lock() {
+                Ok(()) => return Ok(Self(file)),
+                Err(TryLockError::WouldBlock) => thread::sleep(LOCK_STEP),
+                Err(TryLockError::Error(error)) => {
+                    return Err(JournalError::io("lock", path, error));
+                }
+            }
         }
+        Err(JournalError::InUse { path: path.into() })
     }
 }
 
@@ -253,6 +265,26 @@ fn sync_folder(dir: &Path) -> Result<(), JournalError> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_program_that_lists_runs_does_not_keep_a_writer_out() {
+        let dir = tempfile::tempdir().unwrap();
+        let path = dir.path().join("file");
+        File::create(&path).unwrap();
+        let list = || {
+            let file = File::open(&path).unwrap();
+            for _ in 0..2000 {
+                file.lock_shared().unwrap();
+                file.unlock().unwrap();
+            }
+        };
+        thread::scope(|scope| {
+            scope.spawn(list);
+            for _ in 0..50 {
+                drop(Locked::new(File::open(&path).unwrap(), &path).unwrap());
+            }
+        });
+    }
 
     #[test]
     fn a_lock_ends_with_its_owner_though_a_copy_of_the_file_lives() {

@@ -3,7 +3,7 @@
 //! ```text
 //! journals -> pairs of cells -> differences of machine and settings
 //!                            -> changes with simultaneous intervals -> gates
-//!                            -> text, Markdown, JUnit, JSON
+//!                            -> text, Markdown, HTML, JUnit, JSON
 //! ```
 //!
 //! Each further run is compared with the first, the base; with a single run, its devices are
@@ -21,6 +21,7 @@ mod differences;
 mod doubts;
 mod error;
 mod gate;
+mod html;
 mod junit;
 mod markdown;
 mod table;
@@ -33,6 +34,7 @@ pub use changes::{CellChange, Direction, Partly, WithoutChange, WithoutRatio};
 pub use differences::{Difference, of_surroundings, surroundings};
 pub use error::CompareError;
 pub use gate::{Gate, GateCell, GateError, GateResult, Outcome};
+pub use html::html;
 pub use junit::junit;
 pub use markdown::markdown;
 pub use text::{Detail, text};

@@ -36,25 +36,6 @@ pub(super) fn parts(step: &FrameStep<'_>) -> Vec<String> {
     parts
 }
 
-/// Fits the description of a step into a line: without the last parts, and then without the first
-/// words of the cell's id, but never with a part of a figure.
-pub(super) fn fitted(id: &str, parts: &[String], room: usize) -> String {
-    let cuts = id
-        .match_indices('/')
-        .map(|(at, _)| format!("…{}", &id[at..]));
-    for id in std::iter::once(id.to_owned()).chain(cuts) {
-        for count in (1..=parts.len()).rev() {
-            let line = format!("{id}: {}", parts[..count].join(", "));
-            if line.chars().count() <= room {
-                return line;
-            }
-        }
-    }
-    // Not even with the shortest id: the figure says more than the id.
-    let first = parts.first().filter(|part| part.chars().count() <= room);
-    first.cloned().unwrap_or_default()
-}
-
 /// Describes the events of a frame trial.
 fn disturbance(planned: &PlannedDisturbance) -> String {
     match (&planned.hostile, planned.actions.len()) {
@@ -114,33 +95,5 @@ mod tests {
             shown(bounds(None, None), None),
             "frame trial 18 at 273 kpps"
         );
-    }
-
-    #[test]
-    fn a_line_loses_whole_parts() {
-        let parts = ["frame trial 18 at 273 kpps", "ndr below 281 kpps"].map(str::to_owned);
-        let fitted = |room| {
-            fitted(
-                "throughput/frame=64/direction=both/wireguard-go",
-                &parts,
-                room,
-            )
-        };
-        let whole = "throughput/frame=64/direction=both/wireguard-go: frame trial 18 at 273 kpps, ndr below 281 kpps";
-        assert_eq!(fitted(whole.len()), whole);
-        assert_eq!(
-            fitted(whole.len() - 1),
-            "throughput/frame=64/direction=both/wireguard-go: frame trial 18 at 273 kpps"
-        );
-        assert_eq!(
-            fitted(62),
-            "…/direction=both/wireguard-go: frame trial 18 at 273 kpps"
-        );
-        assert_eq!(fitted(45), "…/wireguard-go: frame trial 18 at 273 kpps");
-        assert_eq!(fitted(30), "frame trial 18 at 273 kpps");
-        assert_eq!(fitted(10), "");
-        for room in 0..120 {
-            assert!(fitted(room).chars().count() <= room);
-        }
     }
 }

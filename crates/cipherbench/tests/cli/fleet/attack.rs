@@ -1,8 +1,8 @@
 //! Attacks on a fleet of this program: by users of the same machine and by pages in a browser.
 //! Their bounds are in docs/security-fleet.md.
 
-use super::page::get_as;
 use super::{CAMPAIGN, free};
+use crate::browse::get_as;
 use crate::support::{Sandbox, end, finish, kill, read_line, start, wait_for};
 use nix::sys::signal::SIGTERM;
 use std::fs;

@@ -1,91 +1,28 @@
 //! A fleet in a browser, and the records of a run while it goes on.
 
 use super::{CAMPAIGN, free};
+use crate::browse::{Live, check_layout, get, get_as};
 use crate::support::{
     Sandbox, end, finish, kill, outcomes, read_line, repeat_if_busy, start, trial_records, wait_for,
 };
 use nix::sys::signal::SIGTERM;
 use std::fs;
-use std::io::{BufRead, BufReader, Read, Write};
+use std::io::{BufRead, BufReader, Write};
 use std::net::{TcpListener, TcpStream};
 use std::process::{Child, Stdio};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, Ordering};
-use std::time::{Duration, Instant};
+use std::time::Instant;
 use testing::Browser;
 
 /// Widths of windows, and how high the page of labs and jobs may be there: two screens.
 const SCREENS: [(u32, u64); 2] = [(400, 1600), (1300, 1800)];
-
-/// An answer to `GET`: the status and all else.
-fn get(address: &str, path: &str) -> (u16, String) {
-    get_as(address, address, path)
-}
-
-pub(super) fn get_as(address: &str, host: &str, path: &str) -> (u16, String) {
-    let mut stream = TcpStream::connect(address).expect("the page's server");
-    let request = format!("GET {path} HTTP/1.1\r\nHost: {host}\r\nConnection: close\r\n\r\n");
-    stream.write_all(request.as_bytes()).expect("sent");
-    let mut answer = Vec::new();
-    stream.read_to_end(&mut answer).expect("an answer");
-    let answer = String::from_utf8(answer).expect("UTF-8");
-    let status = answer.split(' ').nth(1).and_then(|word| word.parse().ok());
-    (status.expect("a status"), answer)
-}
 
 /// Contents after which the browser prints an open page.
 const UPDATES: u32 = 3;
 
 /// Jobs that wait.
 const QUEUED: usize = 300;
-
-/// The longest time until a change of the fleet shows on a page, on a busy machine.
-const PARTS_LIMIT: Duration = Duration::from_secs(120);
-
-/// What a page is sent while it is open.
-struct Live(BufReader<TcpStream>);
-
-impl Live {
-    fn open(address: &str, path: &str) -> Self {
-        let mut stream = TcpStream::connect(address).expect("the page's server");
-        let request = format!("GET {path} HTTP/1.1\r\nHost: {address}\r\n\r\n");
-        stream.write_all(request.as_bytes()).expect("sent");
-        let limit = Some(Duration::from_secs(60));
-        stream.set_read_timeout(limit).expect("a limit");
-        Self(BufReader::new(stream))
-    }
-
-    /// The next content; `None` once the server has gone, or it is too late.
-    fn next(&mut self, began: Instant) -> Option<String> {
-        let mut content = String::new();
-        // The server sends comments while nothing changes.
-        while began.elapsed() < PARTS_LIMIT {
-            let mut line = String::new();
-            if self.0.read_line(&mut line).ok()? == 0 {
-                return None;
-            }
-            match line.trim_end() {
-                "" if content.contains("data: ") => return Some(content),
-                "" => content.clear(),
-                line => content.push_str(line),
-            }
-        }
-        None
-    }
-
-    /// Waits for a content with all of these parts.
-    fn await_parts(&mut self, parts: &[&str]) {
-        let mut last = String::new();
-        let began = Instant::now();
-        while let Some(content) = self.next(began) {
-            if parts.iter().all(|part| content.contains(part)) {
-                return;
-            }
-            last = content;
-        }
-        panic!("no {parts:?} in {last}");
-    }
-}
 
 pub(crate) fn a_fleet_is_seen_in_a_browser_and_a_run_is_followed_line_by_line() {
     let sandbox = Sandbox::new();
@@ -218,8 +155,10 @@ pub(crate) fn a_fleet_is_seen_in_a_browser_and_a_run_is_followed_line_by_line() 
     live.await_parts(&[&format!("Queue: {} jobs", QUEUED + 1), &last]);
 
     if let Some(browser) = Browser::find("a fleet in a browser") {
-        for path in ["/".to_owned(), "/cells".to_owned(), format!("/cell/{cell}")] {
-            check_layout(&browser, page, &path);
+        check_layout(&browser, page, "/", &SCREENS);
+        for path in ["/cells".to_owned(), format!("/cell/{cell}")] {
+            let screens = SCREENS.map(|(width, _)| (width, u64::MAX));
+            check_layout(&browser, page, &path, &screens);
         }
         check_updates(&browser, page, || {
             drop(submit(&["campaign.yaml", "--select", "site=there"]))
@@ -227,34 +166,6 @@ pub(crate) fn a_fleet_is_seen_in_a_browser_and_a_run_is_followed_line_by_line() 
     }
     for child in [agent, site, server] {
         stop(child);
-    }
-}
-
-/// Lays a page out at every width.
-fn check_layout(browser: &Browser, address: &str, path: &str) {
-    let body = |path: &str| {
-        let (_, answer) = get(address, path);
-        let (_, body) = answer.split_once("\r\n\r\n").expect("a body");
-        body.to_owned()
-    };
-    let style = format!("<style>{}</style>", body("/page.css"));
-    let page = body(path)
-        .replace("<link rel=\"stylesheet\" href=\"/page.css\">", &style)
-        .replace("<script src=\"/page.js\" defer></script>", "");
-    assert!(page.contains("prefers-color-scheme: dark"), "{page}");
-    let found = browser.measure(&page, &SCREENS.map(|(width, _)| width));
-    let found: Vec<serde_json::Value> = serde_json::from_str(&found).expect(&found);
-    assert_eq!(found.len(), SCREENS.len());
-    for page in found {
-        let none = serde_json::json!([]);
-        let is_fine = page["sideways"] == 0 && page["faults"] == none && page["drawings"] == none;
-        assert!(is_fine, "{path}: {page}");
-        let screen = SCREENS.iter().find(|(width, _)| page["width"] == *width);
-        let (_, most) = screen.expect("one of the widths");
-        let is_low = page["height"]
-            .as_u64()
-            .is_some_and(|height| height <= *most);
-        assert!(path != "/" || is_low, "{path}: {page}");
     }
 }
 

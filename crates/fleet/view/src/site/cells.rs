@@ -1,10 +1,10 @@
 //! The pages of cells: a list of names, and the course of one cell over all runs.
 
 use crate::course::{LAST, NOTHING_ELSE, Series, archived, change, ratio, series};
-use crate::page::parts::{date, encoded, heading, list, sentence};
 use crate::text::labels;
 use fleet::{Figure, Fleet, FleetError};
 use maud::{Markup, html};
+use page::parts::{date, encoded, heading, list, sentence};
 use report::{Course, CourseChange, CoursePoint};
 use units::human::counted;
 

@@ -1,11 +1,11 @@
 //! The page of labs and jobs.
 
-use crate::page::lists::{List, ListRow, ROOM, chars, lists};
-use crate::page::parts::{SHORT, date, encoded, shortened, start};
 use crate::status::idle;
 use crate::text::labels;
 use fleet::{Figure, Headline, Job, LabStatus, Progress, Row, Snapshot, State, UnreadableEntry};
 use maud::{Markup, html};
+use page::lists::{List, ListRow, ROOM, chars, lists};
+use page::parts::{SHORT, date, encoded, shortened, start};
 use stats::Quantity;
 use std::borrow::Cow;
 use std::cmp::Reverse;

@@ -2,9 +2,9 @@
 
 use super::cells::{course_of, named_cells, of_cells};
 use super::overview::all;
-use crate::page::Shell;
 use fleet::{Fleet, Overview};
 use maud::{Markup, html};
+use page::Shell;
 
 /// Ended jobs that are listed.
 const ENDED: usize = 20;

@@ -236,7 +236,7 @@ fn a_crowded_fleet_takes_two_screens_and_silent_labs_come_first() {
     let Some(browser) = testing::Browser::find("the page of a crowded fleet") else {
         return;
     };
-    let style = format!("<style>{}</style>", crate::page::style());
+    let style = format!("<style>{}</style>", page::style());
     let page = Page::Overview.shell("nats://host:4222").around(&content);
     let page = page.replace("<link rel=\"stylesheet\" href=\"/page.css\">", &style);
     let page = page.replace("<script src=\"/page.js\" defer></script>", "");

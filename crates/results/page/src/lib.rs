@@ -1,34 +1,52 @@
-//! Pages of a browser, whatever they show: the frame around a page's content, its elements, and the
-//! answer to a request.
+//! Pages of a browser, whatever they show: the frame around a page's content, its elements, its
+//! updates while it is open, and the answer to a request.
+//!
+//! ```text
+//! request ─► server ─► refuse ─► route of a site ─► Shell (lists, parts) ─► answer ─► browser
+//!                                      └─► updates ─► server-sent events ─► page.js
+//! ```
+//!
+//! The sites are `live` (recorded and running runs) and `view` (a fleet).
 
-pub(crate) mod answer;
-pub(crate) mod lists;
-pub(crate) mod parts;
+#![forbid(unsafe_code)]
+
+pub mod answer;
+pub mod lists;
+pub mod parts;
 mod refuse;
+mod server;
+mod updates;
+
+pub use server::serve;
+pub use updates::{Content, OpenPage, Place, Places, updates};
 
 use guard::visible_lines;
 use maud::{DOCTYPE, PreEscaped, html};
 
-pub(crate) const SCRIPT: &str = include_str!("page/page.js");
-const STYLE: &str = include_str!("page/page.css");
+/// The script of live pages, at `/page.js`.
+pub const SCRIPT: &str = include_str!("page.js");
+const STYLE: &str = include_str!("page.css");
 
 /// The constant part of a page, around its content.
-pub(crate) struct Shell {
+#[derive(Debug, Clone)]
+pub struct Shell {
     /// Kind of the page, above its title.
-    pub(crate) kind: &'static str,
-    pub(crate) title: String,
+    pub kind: &'static str,
+    /// Its title.
+    pub title: String,
     /// Source of the content.
-    pub(crate) provenance: String,
+    pub provenance: String,
     /// The pages of the site: path and title.
-    pub(crate) pages: &'static [(&'static str, &'static str)],
+    pub pages: &'static [(&'static str, &'static str)],
     /// Whether the content is replaced when it changes.
-    pub(crate) is_live: bool,
+    pub is_live: bool,
 }
 
 impl Shell {
     /// The whole page around rendered content: names and texts of submitters and agents without
     /// characters that reorder a line or control something.
-    pub(crate) fn around(&self, content: &str) -> String {
+    #[must_use]
+    pub fn around(&self, content: &str) -> String {
         let page = html! {
             (DOCTYPE)
             html lang="en" {
@@ -68,8 +86,9 @@ impl Shell {
     }
 }
 
-/// The style of every page.
-pub(crate) fn style() -> String {
+/// Returns the style of every page, at `/page.css`.
+#[must_use]
+pub fn style() -> String {
     // The report's sheets come first: of two equal rules the later one applies, and that is the
     // page's.
     format!("{}{STYLE}", report::STYLES.concat())

@@ -4,18 +4,21 @@ use journal::time::utc;
 use maud::{Markup, html};
 
 /// A sentence in the place of a page.
-pub(crate) fn sentence(text: &str) -> Markup {
+#[must_use]
+pub fn sentence(text: &str) -> Markup {
     html! { section { pre { (text) } } }
 }
 
 /// A section with a table.
-pub(crate) fn list(id: &str, title: &str, heads: &[&str], rows: &[Markup]) -> Markup {
+#[must_use]
+pub fn list(id: &str, title: &str, heads: &[&str], rows: &[Markup]) -> Markup {
     let rows: Vec<&Markup> = rows.iter().collect();
     html! { section id=(id) { h2 { (title) } (table(heads, &rows)) } }
 }
 
 /// A table that shows its rows as paragraphs on a narrow screen.
-pub(crate) fn table(heads: &[&str], rows: &[&Markup]) -> Markup {
+#[must_use]
+pub fn table(heads: &[&str], rows: &[&Markup]) -> Markup {
     html! {
         div."table list" {
             table {
@@ -27,10 +30,11 @@ pub(crate) fn table(heads: &[&str], rows: &[&Markup]) -> Markup {
 }
 
 /// Characters of a text that are shown without unfolding it.
-pub(crate) const SHORT: usize = 84;
+pub const SHORT: usize = 84;
 
 /// A text that is folded to its beginning if it is long or has several lines.
-pub(crate) fn shortened(id: &str, text: &str) -> Markup {
+#[must_use]
+pub fn shortened(id: &str, text: &str) -> Markup {
     // HTML shows a line break as a space, so a text of several lines is unfolded to be read.
     if text.chars().count() <= SHORT && !text.contains('\n') {
         return html! { (text) };
@@ -44,21 +48,24 @@ pub(crate) fn shortened(id: &str, text: &str) -> Markup {
 }
 
 /// The beginning of a text's first line.
-pub(crate) fn start(text: &str) -> String {
+#[must_use]
+pub fn start(text: &str) -> String {
     let line = text.lines().next().unwrap_or_default();
     // By characters: a number of bytes could end within one.
     line.chars().take(SHORT).collect()
 }
 
 /// `2026-11-20 11:30:00`, in UTC.
-pub(crate) fn date(unix_s: u64) -> String {
+#[must_use]
+pub fn date(unix_s: u64) -> String {
     // The time comes from another program, so it may be of any size.
     let text = utc(unix_s.saturating_mul(1_000_000_000));
     text.trim_end_matches('Z').replace('T', " ")
 }
 
 /// A text as a part of a path.
-pub(crate) fn encoded(text: &str) -> String {
+#[must_use]
+pub fn encoded(text: &str) -> String {
     let byte = |byte: u8| match byte {
         // The unreserved characters (RFC 3986, section 2.3) need no encoding.
         b'a'..=b'z' | b'A'..=b'Z' | b'0'..=b'9' | b'-' | b'_' | b'.' | b'~' => {
@@ -70,7 +77,8 @@ pub(crate) fn encoded(text: &str) -> String {
 }
 
 /// With a capital at its beginning, as a heading.
-pub(crate) fn heading(text: &str) -> String {
+#[must_use]
+pub fn heading(text: &str) -> String {
     let mut chars = text.chars();
     let first = chars.next().map(|first| first.to_uppercase());
     // The upper case of one character may be several.

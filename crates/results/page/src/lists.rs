@@ -6,7 +6,7 @@ use units::human::counted;
 
 /// Height of the shown rows of all lists together, in pixels at 400 px of width. The whole page is
 /// then lower than two screens of 800 px.
-pub(crate) const ROOM: u32 = 960;
+pub const ROOM: u32 = 960;
 /// Characters in a line of a row there.
 const LINE_CHARS: usize = 42;
 /// Pixels of a line, and of a row's margins.
@@ -14,29 +14,36 @@ const LINE: u32 = 20;
 const ROW: u32 = 14;
 
 /// A list of the page.
-pub(crate) struct List {
+#[derive(Debug)]
+pub struct List {
     /// Id of its section; the id of its folded part ends with `-others`.
-    pub(crate) id: &'static str,
-    pub(crate) title: String,
+    pub id: &'static str,
+    /// Its title.
+    pub title: String,
     /// Noun for a row.
-    pub(crate) noun: &'static str,
+    pub noun: &'static str,
     /// Text of an empty list; without it the section is omitted.
-    pub(crate) none: Option<&'static str>,
-    pub(crate) heads: &'static [&'static str],
-    pub(crate) rows: Vec<ListRow>,
+    pub none: Option<&'static str>,
+    /// Headings of its columns.
+    pub heads: &'static [&'static str],
+    /// Its rows.
+    pub rows: Vec<ListRow>,
     /// Text after the rows.
-    pub(crate) note: Option<String>,
+    pub note: Option<String>,
 }
 
 /// A row of a list.
-pub(crate) struct ListRow {
+#[derive(Debug)]
+pub struct ListRow {
     cells: Markup,
     height: u32,
 }
 
 impl ListRow {
-    /// `chars` has the characters of each group of cells that begins a line on a narrow screen.
-    pub(crate) fn new(cells: Markup, chars: &[usize]) -> Self {
+    /// Returns a row with these cells. `chars` has the characters of each group of cells that
+    /// begins a line on a narrow screen.
+    #[must_use]
+    pub fn new(cells: Markup, chars: &[usize]) -> Self {
         let lines: usize = chars.iter().map(|chars| chars.div_ceil(LINE_CHARS)).sum();
         // Texts of others may be of any length, and the sum must not overflow.
         let lines = u32::try_from(lines).unwrap_or(u32::MAX);
@@ -48,12 +55,14 @@ impl ListRow {
 }
 
 /// Characters of a text.
-pub(crate) fn chars(text: &str) -> usize {
+#[must_use]
+pub fn chars(text: &str) -> usize {
     text.chars().count()
 }
 
 /// Renders all lists; together, their shown rows are at most `room` high.
-pub(crate) fn lists(lists: &[List], room: u32) -> Markup {
+#[must_use]
+pub fn lists(lists: &[List], room: u32) -> Markup {
     let heights = lists
         .iter()
         .map(|list| list.rows.iter().map(|row| row.height).collect());

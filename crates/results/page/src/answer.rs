@@ -26,7 +26,7 @@ static REPORT_POLICY: LazyLock<HeaderValue> = LazyLock::new(|| {
 /// Headers of every answer; a report has another policy.
 const HEADERS: [(HeaderName, &str); 7] = [
     (CONTENT_SECURITY_POLICY, POLICY),
-    // A stored page would show labs and jobs of another time.
+    // A stored page would show the state of another time.
     (CACHE_CONTROL, "no-store"),
     (X_CONTENT_TYPE_OPTIONS, "nosniff"),
     // For browsers that do not know `frame-ancestors`.
@@ -44,7 +44,7 @@ const HEADERS: [(HeaderName, &str); 7] = [
 
 /// Answers a request that [`refusal`] lets pass, with the headers of every answer; `names` are host
 /// names that browsers may use.
-pub(crate) async fn answer(names: &[String], request: Request, next: Next) -> Response {
+pub async fn answer(names: &[String], request: Request, next: Next) -> Response {
     let refused = refusal(names, request.method(), request.uri(), request.headers());
     let mut response = match refused {
         Some(refused) => refused.into_response(),
@@ -62,12 +62,14 @@ pub(crate) async fn answer(names: &[String], request: Request, next: Next) -> Re
 }
 
 /// Answers with a file of the site.
-pub(crate) fn file(kind: &'static str, text: String) -> impl IntoResponse {
+#[must_use]
+pub fn file(kind: &'static str, text: String) -> impl IntoResponse {
     ([(CONTENT_TYPE, kind)], text)
 }
 
 /// Answers with a run's report.
-pub(crate) fn report(html: String) -> Response {
+#[must_use]
+pub fn report(html: String) -> Response {
     (
         [(CONTENT_SECURITY_POLICY, REPORT_POLICY.clone())],
         Html(html),

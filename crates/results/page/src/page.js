@@ -15,4 +15,6 @@
       if (part) part.open = true;
     });
   };
+  /* What is shown will not change any more. */
+  events.addEventListener('end', () => { events.close(); });
 })();
