@@ -29,6 +29,7 @@ mod reporter;
 mod running;
 pub mod runs;
 pub mod trust;
+mod watch;
 
 pub use check::{Allowed, Checked, check};
 pub use doctor::{Action, Answer, Answers, ask_hosts, ask_this_host};

@@ -1,8 +1,9 @@
 //! A run: its folder, its lab, and the trials that remain.
 
 use crate::error::SessionError;
-use crate::progress::{Phase, State, Watch, in_seconds};
+use crate::progress::{Phase, State, in_seconds};
 use crate::reporter::Reporter;
+use crate::watch::Watch;
 use engine::EngineInfo;
 use journal::record::{Environment, Header};
 use journal::{Journal, Writer};

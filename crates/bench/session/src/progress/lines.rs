@@ -14,14 +14,14 @@ const SILENCE: Duration = Duration::from_secs(10);
 
 /// The lines of a run.
 #[derive(Debug, Default)]
-pub(super) struct Lines {
+pub(crate) struct Lines {
     /// When the last one was.
     printed: Option<Instant>,
 }
 
 impl Lines {
     /// Returns the line of an event, if it has one.
-    pub(super) fn next(&mut self, progress: Progress<'_>) -> Option<String> {
+    pub(crate) fn next(&mut self, progress: Progress<'_>) -> Option<String> {
         let what = self.line(progress.event)?;
         let Progress {
             trial,

@@ -191,7 +191,7 @@ impl State {
     }
 
     /// Applies an event of the run that happened at `now`.
-    pub(super) fn apply(&mut self, progress: &Progress<'_>, now: Instant) {
+    pub(crate) fn apply(&mut self, progress: &Progress<'_>, now: Instant) {
         self.phase = Phase::Measuring;
         self.left = Some((progress.left, now));
         match progress.event {

@@ -15,7 +15,7 @@ const TICK: Duration = Duration::from_secs(1);
 
 /// The screen of a run, until it is dropped.
 #[derive(Debug)]
-pub(super) struct Screen {
+pub(crate) struct Screen {
     /// Ends the thread when it is dropped.
     stop: Option<mpsc::Sender<()>>,
     thread: Option<JoinHandle<()>>,
@@ -23,13 +23,13 @@ pub(super) struct Screen {
 
 impl Screen {
     /// Whether standard error is a terminal that can be redrawn.
-    pub(super) fn is_possible() -> bool {
+    pub(crate) fn is_possible() -> bool {
         let is_dumb = std::env::var_os("TERM").is_none_or(|term| term == "dumb" || term.is_empty());
         stderr().is_terminal() && !is_dumb
     }
 
     /// Draws the board's states; `None` if no thread can be started.
-    pub(super) fn start(board: Board) -> Option<Self> {
+    pub(crate) fn start(board: Board) -> Option<Self> {
         let (stop, stopped) = mpsc::channel();
         let thread = thread::Builder::new()
             .name("screen".to_owned())
