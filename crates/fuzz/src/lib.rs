@@ -25,6 +25,7 @@ mod gate;
 mod gost;
 mod handshake;
 mod hostile;
+mod ike;
 mod inner;
 mod journal;
 mod kme;
@@ -65,6 +66,7 @@ pub const TARGETS: &[Target] = &[
     target("handshake", handshake::body),
     target("hostile", hostile::body),
     target("icmp", inner::icmp),
+    target("ike", ike::body),
     target("journal", journal::body),
     target("kme_response", kme::response),
     target("l2tp", link::l2tp),

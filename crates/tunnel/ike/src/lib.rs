@@ -1,0 +1,12 @@
+//! IKEv2 (RFC 7296): negotiation of the keys of ESP with any vendor's gateway.
+//!
+//! [`message`] is the codec: every payload of RFC 7296 section 3 and the fragments of RFC 7383,
+//! parsed strictly within bounds.
+//!
+//! The crate has no I/O, no clock and no threads.
+
+#![forbid(unsafe_code)]
+
+pub mod message;
+#[cfg(any(test, feature = "oracle"))]
+pub mod oracle;
