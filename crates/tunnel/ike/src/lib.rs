@@ -3,10 +3,13 @@
 //! [`message`] is the codec: every payload of RFC 7296 section 3 and the fragments of RFC 7383,
 //! parsed strictly within bounds.
 //!
+//! [`crypto`] has the key derivation, the key exchanges, the encrypted payload and authentication.
+//!
 //! The crate has no I/O, no clock and no threads.
 
 #![forbid(unsafe_code)]
 
+pub mod crypto;
 pub mod message;
 #[cfg(any(test, feature = "oracle"))]
 pub mod oracle;

@@ -109,6 +109,23 @@ pub struct Identity {
     pub data: Vec<u8>,
 }
 
+/// Text with its type; other values as hexadecimal digits.
+impl std::fmt::Display for Identity {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        match (self.kind, std::str::from_utf8(&self.data)) {
+            (IdentityType::FQDN | IdentityType::RFC822_ADDR, Ok(text)) => {
+                write!(f, "{} {text:?}", self.kind)
+            }
+            _ => {
+                write!(f, "{} ", self.kind)?;
+                self.data
+                    .iter()
+                    .try_for_each(|byte| write!(f, "{byte:02x}"))
+            }
+        }
+    }
+}
+
 /// SAs that the sender has deleted.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Delete {
