@@ -5,6 +5,8 @@
 //!
 //! [`crypto`] has the key derivation, the key exchanges, the encrypted payload and authentication.
 //!
+//! [`session`] is one IKE SA as a state machine.
+//!
 //! The crate has no I/O, no clock and no threads.
 
 #![forbid(unsafe_code)]
@@ -13,3 +15,4 @@ pub mod crypto;
 pub mod message;
 #[cfg(any(test, feature = "oracle"))]
 pub mod oracle;
+pub mod session;

@@ -1,0 +1,103 @@
+//! Outputs of a session.
+
+use super::{ChildSuite, Path};
+use crate::crypto::Secret;
+use crate::message::{AddressRange, NotifyType};
+
+/// Which end began the IKE SA.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Role {
+    /// Sent the first request.
+    Initiator,
+    /// Received it.
+    Responder,
+}
+
+/// An output of a session. The caller executes outputs in order.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Output {
+    /// Send a datagram.
+    Send {
+        /// The message, without marker.
+        datagram: Vec<u8>,
+        /// From and to.
+        path: Path,
+        /// Four zero bytes must precede the message: it shares its port with ESP (RFC 3948).
+        marker: bool,
+    },
+    /// Both ends are authenticated.
+    Established,
+    /// A child SA exists.
+    ChildUp(Box<ChildSa>),
+    /// A child SA exists no longer, by the SPI of its inbound half.
+    ChildDown(u32),
+    /// Something worth a line in a log, or a count.
+    Event(Event),
+    /// The IKE SA exists no longer; nothing follows.
+    Closed(Closed),
+}
+
+/// Something worth a line in a log, or a count.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Event {
+    /// A datagram was ignored, for this reason.
+    Ignored(String),
+    /// A peer without authentication reports an error. It may be forged.
+    Hint(NotifyType),
+    /// The peer asks for a cookie.
+    Cookie,
+    /// The IKE SA has no child SA: the peer, or this end, refused with this error.
+    ChildRefused(NotifyType),
+}
+
+/// Why an IKE SA ended.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Closed {
+    /// This end deleted it.
+    Deleted,
+    /// The peer deleted it.
+    ByPeer,
+    /// No response came; the last error that somebody sent without authentication, if any.
+    Silent(Option<NotifyType>),
+    /// This end refused the peer, with an error that names the reason.
+    Refused(NotifyType, String),
+    /// The peer refused this end.
+    RefusedByPeer(NotifyType),
+    /// The peer's response violates the protocol.
+    Protocol(String),
+}
+
+/// A child SA.
+#[derive(Clone, PartialEq, Eq)]
+pub struct ChildSa {
+    /// The algorithms.
+    pub suite: ChildSuite,
+    /// SPI of packets to this end.
+    pub inbound_spi: u32,
+    /// SPI of packets to the peer.
+    pub outbound_spi: u32,
+    /// Keys of packets to this end: encryption with salt, then integrity.
+    pub inbound_keys: Secret,
+    /// Keys of packets to the peer.
+    pub outbound_keys: Secret,
+    /// Packets behind this end.
+    pub local: Vec<AddressRange>,
+    /// Packets behind the peer.
+    pub remote: Vec<AddressRange>,
+    /// ESP is encapsulated in UDP: a NAT is in the path.
+    pub in_udp: bool,
+}
+
+/// Shows no key.
+impl std::fmt::Debug for ChildSa {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("ChildSa")
+            .field("suite", &self.suite)
+            .field("inbound_spi", &self.inbound_spi)
+            .field("outbound_spi", &self.outbound_spi)
+            .field("local", &self.local)
+            .field("remote", &self.remote)
+            .field("in_udp", &self.in_udp)
+            .finish_non_exhaustive()
+    }
+}

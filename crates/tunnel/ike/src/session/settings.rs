@@ -1,0 +1,100 @@
+//! Configuration of an IKE SA.
+
+use crate::crypto::{Cipher, KeMethodKind, Prf, Secret};
+use crate::message::{AddressRange, Identity, IdentityType};
+use std::net::SocketAddr;
+use std::time::Duration;
+
+/// Algorithms of an IKE SA.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub struct IkeSuite {
+    /// Protection of messages.
+    pub cipher: Cipher,
+    /// Pseudo-random function.
+    pub prf: Prf,
+    /// Key exchange.
+    pub exchange: KeMethodKind,
+}
+
+/// Algorithms of a child SA.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub struct ChildSuite {
+    /// Protection of packets.
+    pub cipher: Cipher,
+    /// Extended sequence numbers.
+    pub esn: bool,
+}
+
+/// Configuration of one end of an IKE SA.
+#[derive(Clone)]
+pub struct Settings {
+    /// This end's identity.
+    pub identity: Identity,
+    /// The peer's identity; another is refused.
+    pub peer_identity: Identity,
+    /// The shared key.
+    pub shared_key: Secret,
+    /// Suites of the IKE SA, by preference.
+    pub ike: Vec<IkeSuite>,
+    /// Suites of child SAs, by preference.
+    pub child: Vec<ChildSuite>,
+    /// Packets behind this end.
+    pub local: Vec<AddressRange>,
+    /// Packets behind the peer.
+    pub remote: Vec<AddressRange>,
+    /// Repetition of requests.
+    pub retransmission: Retransmission,
+    /// A peer that sent nothing for this time is asked whether it lives.
+    pub idle: Duration,
+}
+
+/// Repetition of a request without response (RFC 7296 section 2.4).
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Retransmission {
+    /// Time until the first repetition; it doubles with each.
+    pub first: Duration,
+    /// The longest time between two.
+    pub longest: Duration,
+    /// Repetitions until the peer counts as dead.
+    pub repetitions: u32,
+}
+
+impl Retransmission {
+    /// About a minute in all.
+    pub const DEFAULT: Self = Self {
+        first: Duration::from_millis(500),
+        longest: Duration::from_secs(16),
+        repetitions: 7,
+    };
+
+    /// Time after a transmission, which `repetitions` preceded.
+    pub(super) fn after(self, repetitions: u32) -> Duration {
+        let factor = 1u32.checked_shl(repetitions).unwrap_or(u32::MAX);
+        self.first.saturating_mul(factor).min(self.longest)
+    }
+}
+
+/// Addresses of a datagram, as this end sees them.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub struct Path {
+    /// This end's address.
+    pub local: SocketAddr,
+    /// The peer's address.
+    pub remote: SocketAddr,
+}
+
+impl Identity {
+    /// A domain name.
+    #[must_use]
+    pub fn fqdn(name: &str) -> Self {
+        Self {
+            kind: IdentityType::FQDN,
+            data: name.as_bytes().to_vec(),
+        }
+    }
+
+    /// The content of its payload, as AUTH covers it.
+    pub(super) fn body(&self) -> Vec<u8> {
+        [&[self.kind.0, 0, 0, 0], self.data.as_slice()].concat()
+    }
+}
