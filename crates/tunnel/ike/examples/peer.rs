@@ -39,15 +39,14 @@ fn main() -> Result<(), Box<dyn Error>> {
     else {
         return Err("see the head of this file for the arguments".into());
     };
+    let cipher = cipher()?;
     let settings = Arc::new(Settings {
         identity: Identity::fqdn(own_id),
         peer_identity: Identity::fqdn(peer_id),
         shared_key: Secret::new(env::var("IKE_PSK")?.into_bytes()),
         ike: vec![ike_suite()?],
-        child: vec![ChildSuite {
-            cipher: cipher()?,
-            esn: true,
-        }],
+        // strongSwan's libipsec has no extended sequence numbers.
+        child: [true, false].map(|esn| ChildSuite { cipher, esn }).to_vec(),
         local: vec![network(own_net)?],
         remote: vec![network(peer_net)?],
         retransmission: Retransmission::DEFAULT,
@@ -157,6 +156,10 @@ impl Peer {
                 if session.wakes_at().is_some_and(|at| at <= now) {
                     session.tick(now, &mut out);
                 }
+            }
+            // Sent before this waits, so that the times of repetitions are right.
+            if self.execute(&mut out)? {
+                return Ok(());
             }
             self.receive(&mut gate, now, &mut out)?;
         }

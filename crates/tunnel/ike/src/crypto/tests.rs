@@ -363,8 +363,8 @@ fn both_sides_of_every_exchange_have_the_same_secret() {
             assert_eq!(respond(method, wrong), Err(invalid), "{id} {}", wrong.len());
             assert_eq!(private.finish(wrong), Err(invalid), "{id} {}", wrong.len());
         }
-        // Zero: a point of low order, or not on the curve. ML-KEM answers any ciphertext of the right
-        // length with a secret that the peer does not have.
+        // Zero: a point of low order, or not on the curve. ML-KEM answers any ciphertext of the
+        // right length with a secret that the peer does not have.
         if secret != 32 || request < 65 {
             assert_eq!(private.finish(&vec![0; response]), Err(invalid), "{id}");
         }

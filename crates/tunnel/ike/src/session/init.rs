@@ -250,7 +250,7 @@ impl Session {
         Ok(())
     }
 
-    /// A responder, from a request that the [`Gate`](super::Gate) admits. The error is the response.
+    /// A responder, from a request that the [`Gate`](super::Gate) admits; or the response to it.
     pub(super) fn answer(
         settings: Arc<Settings>,
         seed: Secret,
