@@ -137,7 +137,10 @@ impl Peer {
         let mut out = Vec::new();
         if initiates {
             let settings = Arc::clone(settings);
-            self.session = Session::initiate(settings, seed()?, path, Duration::ZERO, &mut out);
+            let seed = seed()?;
+            // The first random number takes a while.
+            let now = self.start.elapsed();
+            self.session = Session::initiate(settings, seed, path, now, &mut out);
         }
         let mut is_deleted = false;
         loop {
