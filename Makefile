@@ -13,7 +13,7 @@ CHAOS ?= 7 20 500 220
 export PATH := $(PATH):$(HOME)/.cargo/bin
 
 .DEFAULT_GOAL := help
-.PHONY: help setup run test build attack bench-capture bench-device bench-direct bench-fleet bench-frames bench-gost bench-handshakes bench-hosts bench-http bench-impair bench-lane bench-memory bench-peers bench-report bench-search campaigns chaos cluster compare-power explore truth emulate soak fuzz fuzz-all lint fmt doc docs tutorials pictures dashboards deny hardening sbom reproducible dist install kernel kubernetes python token peers clean bisect-power
+.PHONY: help setup run test build attack bench-capture bench-device bench-direct bench-fleet bench-frames bench-gost bench-handshakes bench-hosts bench-http bench-impair bench-lane bench-memory bench-peers bench-report bench-search campaigns chaos cluster compare-power explore truth emulate soak fuzz fuzz-all lint fmt doc docs tutorials pictures dashboards deny hardening sbom reproducible dist install kernel kubernetes python token peers clean bisect-power dist-test
 
 help: ## List the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-16s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -147,17 +147,15 @@ sbom: ## List every dependency, its version, licence and hash: target/sbom (Cycl
 reproducible: ## Build the release twice, in different folders, and compare the programs (15 minutes; ARGS="--profile dev" for a quick look)
 	@scripts/reproducible.sh $(ARGS)
 
-dist: build sbom ## Pack a release: target/dist, with its list of dependencies and checksums
+dist: build sbom ## Pack a release: target/dist with archive, .deb, .rpm and wheel, list of dependencies and checksums (ARGS=deb for some packages)
+	@scripts/packages.sh $(ARGS)
 	@scripts/dist.sh
 
-install: build ## Install the program to PREFIX/bin (default /usr/local), and the encryptor's units and user for systemd
-	install -D -m 755 target/release/cipherbench $(DESTDIR)$(PREFIX)/bin/cipherbench
-	install -D -m 644 packaging/sysusers.conf $(DESTDIR)$(PREFIX)/lib/sysusers.d/cipherbench.conf
-	install -d -m 755 $(DESTDIR)$(PREFIX)/lib/systemd/system
-	for unit in cipherbench@ cipherbench-closed@; do \
-		sed 's|@PREFIX@|$(PREFIX)|' "packaging/$$unit.service" \
-			> "$(DESTDIR)$(PREFIX)/lib/systemd/system/$$unit.service" || exit 1; \
-	done
+dist-test: ## Install, use, upgrade and purge the .deb of target/dist in fresh roots (root; ARGS="bookworm" for one)
+	@scripts/dist-test.sh $(ARGS)
+
+install: build ## Install the program to PREFIX/bin (default /usr/local), with manual pages, completions, and units and user for systemd
+	@scripts/install.sh target/release/cipherbench "$(DESTDIR)" "$(PREFIX)"
 
 kernel: ## Run the tests of the kernel's own tunnels on a distribution's kernel, emulated (apt; a few minutes)
 	@scripts/kernel.sh

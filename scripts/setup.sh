@@ -130,6 +130,11 @@ if [ "$mode" = test ]; then
     [ -x /usr/sbin/snmpd ] || wanted="$wanted snmpd"
     # The checks of dependencies are installed with pip.
     python3 -c 'import ensurepip' 2>/dev/null || wanted="$wanted python3-venv"
+    # Readers of manual pages, and shells with completions, other than bash.
+    for program in mandoc zsh fish; do
+        have "$program" || wanted="$wanted $program"
+    done
+    have man || wanted="$wanted man-db"
     # A browser, for the layout of the report's pages.
     have chromium || have chromium-browser || have google-chrome || wanted="$wanted chromium"
     # The metrics that the charts reckon with.

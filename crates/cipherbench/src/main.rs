@@ -7,6 +7,7 @@ mod command;
 mod documents;
 mod exit;
 mod input;
+mod notify;
 mod output;
 mod signals;
 mod version;
@@ -19,6 +20,8 @@ use nix::sys::stat::{Mode, umask};
 fn main() -> Exit {
     // Before the first file is made, and before any thread is started: the umask is the process's.
     others_write_nothing();
+    // A shell asks for the candidates of a word, and gets nothing else.
+    cli::complete();
     let result = match Cli::parse().command {
         Command::Run(arguments) => command::run::run(&arguments),
         Command::Calibrate(arguments) => command::run::calibrate(&arguments),
@@ -43,6 +46,7 @@ fn main() -> Exit {
         Command::Fatigue(arguments) => command::devices::fatigue(&arguments),
         Command::Keys(arguments) => command::keys::keys(&arguments),
         Command::Fleet(arguments) => command::fleet::fleet(&arguments),
+        Command::Generate(arguments) => command::generate::generate(&arguments),
         Command::Figures(arguments) => command::figures::figures(&arguments),
         Command::Station(arguments) => command::station::station(&arguments),
         Command::Frames => command::frames::frames(),

@@ -14,6 +14,7 @@ pub use watched::Watched;
 use crate::error::SessionError;
 use crate::listing::{self, Entry, shown};
 use journal::DEFAULT_ROOT;
+pub use look::devices;
 use look::look;
 use serde::{Serialize, Serializer};
 use std::cmp::Reverse;
@@ -111,6 +112,15 @@ fn help(root: &Path, kind: ErrorKind) -> String {
         }
         _ => format!("name the folder that `--out` named; the default is {DEFAULT_ROOT}"),
     }
+}
+
+/// Returns the folders of the runs in a folder, the newest first, without a look into them.
+#[must_use]
+pub fn paths(root: &Path) -> Vec<PathBuf> {
+    let mut paths = folders(root);
+    // Names begin with the time of the run.
+    paths.sort_by(|a, b| b.file_name().cmp(&a.file_name()));
+    paths
 }
 
 /// The folders in a folder that have a journal.

@@ -1,5 +1,6 @@
 //! The command line of `cipherbench fleet`.
 
+use super::complete;
 use clap::{Args, Subcommand};
 use std::net::SocketAddr;
 use std::path::PathBuf;
@@ -170,7 +171,7 @@ pub(crate) struct Server {
 #[derive(Debug, Args)]
 pub(crate) struct Agent {
     /// Lab files, or built-in labs (`namespaces`, `memory`)
-    #[arg(required = true, value_name = "LAB")]
+    #[arg(required = true, value_name = "LAB", add = complete::labs())]
     pub(crate) labs: Vec<PathBuf>,
     /// Folder for this agent's identity, and for runs until they are in the archive
     #[arg(long, value_name = "DIR", default_value = "fleet-agent")]
@@ -194,6 +195,7 @@ pub(crate) struct Agent {
 #[derive(Debug, Args)]
 pub(crate) struct Submit {
     /// Campaign file
+    #[arg(add = complete::campaigns())]
     pub(crate) campaign: PathBuf,
     /// Submit the campaign's short form
     #[arg(long)]

@@ -1,5 +1,6 @@
 //! The command line of `runs`.
 
+use super::complete;
 use super::value::age;
 use clap::{ArgGroup, Args, Subcommand};
 use session::runs::Rule;
@@ -26,6 +27,7 @@ pub(crate) enum RunsCommand {
     /// Without a desktop (`DISPLAY` or `WAYLAND_DISPLAY`), or without `xdg-open`, only prints it.
     Open {
         /// Folder of the run, or its name in `runs`
+        #[arg(add = complete::runs())]
         run: PathBuf,
     },
     /// Delete old runs, after a question

@@ -3,16 +3,18 @@
 
 use crate::cli::Encrypt;
 use crate::exit::{Exit, Failure};
+use crate::notify::Notify;
 use crate::{output, signals, version};
 use encryptor::{Config, Program, ServiceError, barrier};
 use signal_hook::consts::{SIGHUP, SIGUSR1, SIGUSR2};
+use std::path::Path;
 use std::process::Command;
 
 /// Runs until a termination signal, unless only the barrier is to be changed. SIGUSR1 renews its
 /// keys, SIGUSR2 injects the fault configured by `faults`, and SIGHUP reads the certificate again
 /// if keys are negotiated. Prints one line that begins with `ready` when it forwards.
 pub(crate) fn encrypt(arguments: &Encrypt) -> Result<Exit, Failure> {
-    let config = Config::load(&arguments.config)?;
+    let config = load(&arguments.config)?;
     // Neither starts an encryptor: units of systemd call these before the network is up.
     if arguments.protect || arguments.remove {
         let changed = if arguments.remove {
@@ -31,6 +33,7 @@ pub(crate) fn encrypt(arguments: &Encrypt) -> Result<Exit, Failure> {
     asked.extend(config.identity.as_ref().map(|_| SIGHUP));
     let (stop, watch) = signals::stop_later(&asked)?;
     let mut watching = Ok(());
+    let notify = Notify::connect();
     // Also if the file has been replaced by a newer version.
     let mut holder = Command::new("/proc/self/exe");
     holder.arg("hold");
@@ -57,10 +60,25 @@ pub(crate) fn encrypt(arguments: &Encrypt) -> Result<Exit, Failure> {
             .collect();
         // The service continues if standard output is closed.
         let _ = output::stdout(&format!("ready{}\n", facts.concat()));
+        notify.ready();
     })
     .map_err(|error| Failure::new(exit(&error), error))?;
     watching?;
     Ok(Exit::Done)
+}
+
+/// Reads the configuration. A gateway without one was perhaps never configured.
+fn load(path: &Path) -> Result<Config, Failure> {
+    if path.try_exists().is_ok_and(|exists| !exists) {
+        let text = format!(
+            "there is no configuration {}\n\
+             help: `cipherbench init gateway --peer ADDRESS` writes both ends of a tunnel, with their keys; copy the \
+             files of this end there",
+            path.display()
+        );
+        return Err(Failure::new(Exit::Usage, text));
+    }
+    Ok(Config::load(path)?)
 }
 
 /// Keeps an encryptor's tables in place, until it has ended.

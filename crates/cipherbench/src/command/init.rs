@@ -348,9 +348,9 @@ fn instructions(gateways: &Gateways) -> String {
          2. start the encryptors, on this host and on the peer:\n  \
               cipherbench encrypt --config {PLACE}/gw1.yaml\n  \
               cipherbench encrypt --config {PLACE}/gw2.yaml\n   \
-            or as services, with the units that `make install` installs:\n  \
-              systemctl enable --now cipherbench@gw1\n  \
-              systemctl enable --now cipherbench@gw2\n\
+            or as services, with the units of the packages and of `make install`:\n  \
+              systemctl enable --now cipherbench-encrypt@gw1\n  \
+              systemctl enable --now cipherbench-encrypt@gw2\n\
          3. try the tunnel from this host:\n  \
               ping -c 3 {inner}\n"
     )

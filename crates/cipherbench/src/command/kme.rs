@@ -2,6 +2,7 @@
 
 use crate::cli::Kme;
 use crate::exit::{Exit, Failure};
+use crate::notify::Notify;
 use crate::{output, signals, version};
 use qkd::kme::{Config, StartError, start};
 use std::os::fd::AsFd;
@@ -9,7 +10,17 @@ use std::os::fd::AsFd;
 /// Runs until a termination signal. Prints one line that begins with `ready` when all KMEs serve,
 /// with their addresses.
 pub(crate) fn kme(arguments: &Kme) -> Result<Exit, Failure> {
-    let config = Config::load(&arguments.config)?;
+    let path = &arguments.config;
+    if path.try_exists().is_ok_and(|exists| !exists) {
+        let text = format!(
+            "there is no configuration {}\n\
+             help: docs/kme.md has one for two KMEs; `cipherbench schema kme` prints all keys",
+            path.display()
+        );
+        return Err(Failure::new(Exit::Usage, text));
+    }
+    let config = Config::load(path)?;
+    let notify = Notify::connect();
     let stop = signals::stop()?;
     let simulator = start(&config).map_err(|error| Failure::new(exit(&error), error))?;
     let kmes = simulator
@@ -25,6 +36,7 @@ pub(crate) fn kme(arguments: &Kme) -> Result<Exit, Failure> {
         .collect();
     // The service continues if standard output is closed.
     let _ = output::stdout(&format!("ready version={}{facts}\n", version::word()));
+    notify.ready();
     while !stop.is_raised() {
         // All work is done by the threads of the KMEs.
         let raised = port::wait_readable(&[stop.as_fd()], None);

@@ -22,7 +22,7 @@ faults: 127.0.0.1:0
 ";
 
 /// Creates an authority, certificates of both KMEs and of one SAE, and the configuration.
-fn sandbox() -> Sandbox {
+pub(crate) fn sandbox() -> Sandbox {
     let sandbox = Sandbox::new();
     sandbox.make_folder("authority");
     end(&mut sandbox.program(&["keys", "authority", "authority"])).exits(0);

@@ -11,6 +11,7 @@ mod encrypt;
 mod faults;
 mod fleet;
 mod frames;
+mod generate;
 mod hosts;
 mod init;
 mod interrupts;
@@ -116,6 +117,14 @@ fn main() -> ExitCode {
             pages_of_recorded_runs_are_read_and_compared,
             requests_that_are_no_reading_of_a_page_are_refused,
             a_log_that_cannot_be_written_costs_no_run,
+        ),
+        tests!(None, generate:
+            every_command_has_a_manual_page_without_mistakes,
+            a_manual_page_that_cannot_be_written_is_reported,
+            bash_completes_commands_campaigns_labs_devices_and_runs,
+            zsh_and_fish_complete_too,
+            a_service_without_its_files_says_what_is_missing_and_how_to_make_it,
+            systemd_is_told_when_a_service_is_ready,
         ),
         tests!(None, init:
             campaigns_of_every_kind_pass_check_and_are_as_recorded,

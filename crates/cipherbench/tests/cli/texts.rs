@@ -53,6 +53,9 @@ pub(crate) fn help_is_as_recorded() {
         "speed",
         "kat",
         "fatigue",
+        "generate",
+        "generate man",
+        "generate completions",
         "station",
     ];
     for command in commands {

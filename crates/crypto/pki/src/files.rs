@@ -20,7 +20,7 @@ const BYTES_MAX: usize = 64 * 1024;
 #[derive(Debug, thiserror::Error)]
 pub enum ReadError {
     /// The operating system reports an error, or it is not a regular file of acceptable size.
-    #[error("{} cannot be read: {source}", .path.display())]
+    #[error("{} cannot be read: {source}{}", .path.display(), remedy(.source))]
     NotRead {
         /// File.
         path: PathBuf,
@@ -39,6 +39,15 @@ pub enum ReadError {
         /// Its mode bits.
         mode: u32,
     },
+}
+
+/// The command that makes a file which is not there.
+fn remedy(error: &io::Error) -> &'static str {
+    if error.kind() == io::ErrorKind::NotFound {
+        " (to make certificates with their keys: cipherbench init gateway, or cipherbench keys certificate)"
+    } else {
+        ""
+    }
 }
 
 /// Reads a public file that one of these users has written.

@@ -79,6 +79,41 @@ pub(super) fn look(dir: &Path) -> Option<Run> {
     Some(run)
 }
 
+/// Returns the names of a run's devices, in the order of its plan; none if the journal's header
+/// cannot be read.
+#[must_use]
+pub fn devices(dir: &Path) -> Vec<String> {
+    #[derive(Deserialize)]
+    struct Header {
+        plan: Plan,
+    }
+    #[derive(Deserialize)]
+    struct Plan {
+        cells: Vec<Cell>,
+    }
+    #[derive(Deserialize)]
+    struct Cell {
+        dut: Device,
+    }
+    #[derive(Deserialize)]
+    struct Device {
+        name: String,
+    }
+    let path = dir.join(journal::FILE_NAME);
+    let read = || {
+        let header = line(&mut BufReader::new(File::open(&path).ok()?)).ok()??;
+        serde_json::from_slice::<Header>(&header).ok()
+    };
+    let header = is_file(&path).then(read).flatten();
+    let mut names = Vec::new();
+    for cell in header.into_iter().flat_map(|header| header.plan.cells) {
+        if !names.contains(&cell.dut.name) {
+            names.push(cell.dut.name);
+        }
+    }
+    names
+}
+
 /// Reads the journal. The error is a sentence.
 fn read(path: &Path, run: &mut Run) -> Result<(), String> {
     let failed = |error: io::Error| format!("the journal cannot be read: {error}");
