@@ -3,7 +3,7 @@
 
     scripts/changelog.py VERSION MAINTAINER     VERSION with its revision, as 0.2.0-1, which must be the newest
 
-A version of the package that CHANGELOG.md does not have (a test of an upgrade) gets an entry without a text.
+A version that CHANGELOG.md does not have yet gets the date of the newest one in it.
 """
 
 import datetime

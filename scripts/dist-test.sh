@@ -33,8 +33,10 @@ work=$(mktemp -d "$roots/work.XXXXXX")
 trap 'rm -rf "$work"' EXIT
 trap 'exit 1' INT TERM
 # The same files as an older version: an upgrade.
-VERSION=0.1.9 OUT=$work/old scripts/packages.sh deb >/dev/null 2>&1 || fail "the older package cannot be made"
-mv "$work"/old/*.deb "$work/old.deb"
+dpkg-deb --raw-extract "$new" "$work/old"
+sed -i 's/^Version: .*/Version: 0.1.9-1/' "$work/old/DEBIAN/control"
+dpkg-deb --root-owner-group -Zgzip -z1 --build "$work/old" "$work/old.deb" >/dev/null
+rm -r "$work/old"
 cp "$new" "$work/new.deb"
 
 # Makes a root as an archive, once.

@@ -4,7 +4,7 @@
 #   scripts/packages.sh [deb|rpm|wheel]...     by default all
 #
 # Everything but the wheel takes the program as it is. The same program and commit make the same bytes: files have the
-# time of the commit, or SOURCE_DATE_EPOCH. `VERSION=0.1.9` gives the .deb another version, and `OUT` another folder, for tests of an upgrade.
+# time of the commit, or SOURCE_DATE_EPOCH.
 # crates/cipherbench/Cargo.toml lists the files of both packages.
 set -eu
 cd "$(dirname "$0")/.."
@@ -12,7 +12,7 @@ cd "$(dirname "$0")/.."
 [ $# -gt 0 ] || set -- deb rpm wheel
 target=${CARGO_TARGET_DIR:-target}
 target=$(mkdir -p "$target" && cd "$target" && pwd)
-dist=${OUT:-$target/dist}
+dist=$target/dist
 SOURCE_DATE_EPOCH=${SOURCE_DATE_EPOCH:-$(git log -1 --format=%ct 2>/dev/null || echo 0)}
 # Names of months and the order of files.
 LC_ALL=C.UTF-8
@@ -24,7 +24,7 @@ program=$target/release/cipherbench
 [ -x "$program" ] || { echo "packages: there is no $program: \`make build\` makes it" >&2; exit 1; }
 # A program for another machine does not run here: name one of the same version that does.
 generator=${GENERATOR:-$program}
-version=${VERSION:-$(sed -n 's/^version = "\(.*\)"$/\1/p' Cargo.toml)}
+version=$(sed -n 's/^version = "\(.*\)"$/\1/p' Cargo.toml)
 maintainer=$(sed -n 's/^maintainer = "\(.*\)"$/\1/p' crates/cipherbench/Cargo.toml)
 mkdir -p "$dist"
 
