@@ -27,7 +27,7 @@ def main():
     for name, date in found[[name for name, _ in found].index(upstream) :]:
         moment = datetime.datetime.fromisoformat(date).replace(tzinfo=datetime.timezone.utc)
         print(f"cipherbench ({name}-{revision}) unstable; urgency=medium\n")
-        print(f"  * Version {name}: /usr/share/doc/cipherbench/CHANGELOG.md.gz has its changes.\n")
+        print(f"  * Version {name}: changelog.gz has its changes.\n")
         print(f" -- {maintainer}  {email.utils.format_datetime(moment)}\n")
 
 

@@ -46,7 +46,7 @@ scripts/changelog.py "$version-1" "$maintainer" | gzip -n -9 > "$stage/changelog
 scripts/licences.py "$stage" >/dev/null
 mkdir -p "$stage/doc/top" "$stage/doc/docs" "$stage/doc/start" "$stage/doc/how-to" "$stage/doc/schema"
 cp README.md SECURITY.md "$stage/doc/top/"
-gzip -n -9 < CHANGELOG.md > "$stage/doc/top/CHANGELOG.md.gz"
+gzip -n -9 < CHANGELOG.md > "$stage/doc/top/changelog.gz"
 gzip -n -9 < "$stage/licences.txt" > "$stage/doc/top/licences.txt.gz"
 cp docs/*.md docs/*.png "$stage/doc/docs/"
 for folder in start how-to schema; do

@@ -113,19 +113,15 @@ pub(super) fn runs() -> ArgValueCompleter {
     ArgValueCompleter::new(|word: &OsStr| {
         let root = Path::new(journal::DEFAULT_ROOT);
         let paths = runs::paths(root);
+        let typed = word.to_string_lossy();
         let paths = paths.iter().filter_map(|path| path.to_str());
-        let mut found: Vec<_> = paths
-            .filter(|path| path.starts_with(&*word.to_string_lossy()))
-            .map(CompletionCandidate::new)
-            .collect();
-        let known = found.clone();
+        let known: Vec<_> = paths.filter(|path| path.starts_with(&*typed)).collect();
+        let mut found: Vec<_> = known.iter().map(CompletionCandidate::new).collect();
         let other = PathCompleter::dir().complete(word).into_iter();
         found.extend(other.filter(|folder| {
             let path = Path::new(folder.get_value());
             // A folder with its runs in the list is no further candidate.
-            let is_listed =
-                |run: &CompletionCandidate| Path::new(run.get_value()).starts_with(path);
-            path != Path::new(".") && !known.iter().any(is_listed)
+            path != Path::new(".") && !known.iter().any(|run| Path::new(run).starts_with(path))
         }));
         printable(found)
     })

@@ -48,7 +48,7 @@ fn man(folder: &Path) -> Result<Exit, Failure> {
 }
 
 /// The name of a command's page, and its text.
-fn page(command: Command, date: &str) -> (String, Vec<u8>) {
+fn page(command: Command, date: &str) -> (String, String) {
     let is_program = command.get_name() == "cipherbench";
     // With a section of a better name than `EXTRA`.
     let man = Man::new(command.after_help(None))
@@ -61,7 +61,9 @@ fn page(command: Command, date: &str) -> (String, Vec<u8>) {
         .render(&mut page)
         .and_then(|()| ending(is_program).to_writer(&mut page));
     written.expect("memory can be written to");
-    (name, page)
+    let page = String::from_utf8(page).expect("pages are text");
+    // Before possible values; mandoc warns of a break on each side of an empty line.
+    (name, page.replace(".br\n\n.br\n", ".sp\n"))
 }
 
 /// The sections after those of the declarations.
