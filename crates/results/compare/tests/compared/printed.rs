@@ -143,7 +143,9 @@ fn an_undecided_change_says_what_it_excludes_and_what_would_decide() {
     assert!(text.contains(title), "{text}");
     let row = text.lines().find(|line| line.contains(" → ")).unwrap();
     assert!(
-        row.contains(" %) ") && row.contains("  about ") && row.contains("repeats would decide (`run --repeats "),
+        row.contains(" %) ")
+            && row.contains("  about ")
+            && row.contains("repeats would decide (`run --repeats "),
         "{row}"
     );
 }
