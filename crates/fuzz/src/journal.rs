@@ -50,6 +50,8 @@ fn records(journal: Journal) -> Vec<Record> {
     let mut records: Vec<_> = resumed
         .map(|record| Record::Resumed(record.into()))
         .collect();
+    // Before the trials that they allow.
+    records.extend(journal.added.into_iter().map(Record::Added));
     records.extend(journal.tuned.into_iter().map(Record::Tuned));
     let trials = journal.trials.into_iter();
     records.extend(trials.map(|record| Record::Trial(record.into())));

@@ -68,7 +68,7 @@ fn require_where(
 ) -> Result<BTreeMap<String, String>, SessionError> {
     // A resumed run that has finished all trials of a cell no longer needs its programs.
     let is_left = |cell: &&Cell| {
-        let mut repeats = 1..=plan.repeats;
+        let mut repeats = 1..=plan.repeats_of(&cell.id);
         repeats.any(|repeat| !done.has(cell, repeat))
     };
     let cells: Vec<&Cell> = plan.cells.iter().filter(is_left).collect();

@@ -476,7 +476,8 @@ impl Forecast {
         // A cell's estimate spreads its tuning over its repeats. Here it is counted apart, since
         // all of it comes before the first repeat.
         let to_tune = plan.cells.iter().filter(|cell| {
-            let all_done = (1..=plan.repeats).all(|repeat| is_done(cell, repeat));
+            let mut repeats = 1..=plan.repeats_of(&cell.id);
+            let all_done = repeats.all(|repeat| is_done(cell, repeat));
             !all_done && !done.tuned.contains_key(&cell.id)
         });
         let left_ns = trials_ns + to_tune.map(search_ns).sum::<u64>();

@@ -74,6 +74,8 @@ impl Count {
             // A trial that is repeated after a resume counts once.
             self.trials.insert((cell.clone(), repeat));
             self.progress.done = self.trials.len() as u64;
+            // A run may add repeats.
+            self.progress.planned = self.progress.planned.max(self.progress.done);
             self.progress.last = Some(LastTrial {
                 cell,
                 repeat,

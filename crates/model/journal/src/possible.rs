@@ -91,7 +91,7 @@ pub(crate) fn contradictions(record: &Record, cell: Option<&Cell>) -> Vec<String
     let mut found = Contradictions::default();
     match record {
         // They have no figures. The plan is checked when the header is read.
-        Record::Header(_) | Record::Resumed(_) | Record::End(_) => {}
+        Record::Header(_) | Record::Resumed(_) | Record::Added(_) | Record::End(_) => {}
         Record::Tuned(tuned) => of_tuning(tuned, &mut found),
         Record::Soaked(soaked) => of_soak(soaked, &mut found),
         Record::Fatigued(fatigued) => of_fatigue(fatigued, &mut found),

@@ -10,8 +10,8 @@ use crate::checksum::Chain;
 use crate::folder::{FILE_BYTES_MAX, FILE_NAME};
 use crate::possible::{contradictions, impossible_plan};
 use crate::record::{
-    End, FORMAT_CHECKED, FORMAT_VERSION, FORMAT_VERSION_OLDEST, FatigueProgress, Header, Outcome,
-    Record, Resumed, SoakProgress, TrialRecord, Tuned,
+    Added, End, FORMAT_CHECKED, FORMAT_VERSION, FORMAT_VERSION_OLDEST, FatigueProgress, Header,
+    Outcome, Record, Resumed, SoakProgress, TrialRecord, Tuned,
 };
 use guard::visible;
 use plan::{Cell, Plan};
@@ -28,6 +28,8 @@ pub struct Journal {
     pub header: Header,
     /// Each resume of the run, in order.
     pub resumed: Vec<Resumed>,
+    /// Rounds of repeats that were added to cells, in order.
+    pub added: Vec<Added>,
     /// Every search for tool parameters, in order; see [`Journal::tuned`].
     pub tuned: Vec<Tuned>,
     /// Every trial in the order made, including those repeated after a resume; see
@@ -184,7 +186,8 @@ pub(crate) fn parse(path: &Path, bytes: &[u8]) -> Result<(Journal, Finished), Jo
             // JSON.
             .and_then(|()| serde_json::from_slice(line).map_err(|error| json_problem(&error)))
             .and_then(|record: Record| {
-                let cell = check(&record, &plan, |id| cells.get(id).copied())?;
+                let repeats = &journal.header.plan;
+                let cell = check(&record, repeats, |id| cells.get(id).copied())?;
                 journal.read_record(record, cell);
                 Ok(())
             })
@@ -219,6 +222,9 @@ fn check<'p>(
         Record::Header(_) => return Err("a second header".into()),
         // These are of the whole run.
         Record::Resumed(_) | Record::End(_) => return Ok(None),
+        Record::Added(added) => {
+            return check_added(added, plan, planned).map(|()| None);
+        }
         Record::Tuned(tuned) => &tuned.cell,
         Record::Soaked(soaked) => &soaked.cell,
         Record::Fatigued(fatigued) => &fatigued.cell,
@@ -233,14 +239,36 @@ fn check<'p>(
         Record::Fatigued(fatigued) => fatigued.repeat,
         _ => return Ok(Some(cell)),
     };
-    if (1..=plan.repeats).contains(&repeat) {
+    let repeats = plan.repeats_of(&cell.id);
+    if (1..=repeats).contains(&repeat) {
         Ok(Some(cell))
     } else {
-        Err(format!(
-            "repeat {repeat} of {} is not planned",
-            plan.repeats
-        ))
+        Err(format!("repeat {repeat} of {repeats} is not planned"))
     }
+}
+
+/// Checks that repeats may be added to these cells of a plan.
+fn check_added<'p>(
+    added: &Added,
+    plan: &Plan,
+    planned: impl Fn(&str) -> Option<&'p Cell>,
+) -> Result<(), String> {
+    let repeats = added.repeats;
+    if added.cells.is_empty() {
+        return Err("repeats are added to no cell".into());
+    }
+    for id in &added.cells {
+        if planned(id).is_none() {
+            return Err(format!("cell `{}` is not in the plan", visible(id)));
+        }
+        if !(plan.repeats_of(id)..=Plan::REPEATS_MAX).contains(&repeats) {
+            return Err(format!(
+                "{repeats} repeats of `{}` are none more",
+                visible(id)
+            ));
+        }
+    }
+    Ok(())
 }
 
 /// Parses the header. Checks the version first: a header of another format may have other fields.
@@ -310,6 +338,7 @@ impl Journal {
         Self {
             header,
             resumed: Vec::new(),
+            added: Vec::new(),
             tuned: Vec::new(),
             trials: Vec::new(),
             soaked: Vec::new(),
@@ -364,6 +393,12 @@ impl Journal {
         match record {
             Record::Header(header) => self.header = *header,
             Record::Resumed(resumed) => self.resumed.push(*resumed),
+            Record::Added(added) => {
+                // From here on the plan has these repeats, for everything that counts trials.
+                let repeats = &mut self.header.plan.expect.added;
+                repeats.extend(added.cells.iter().map(|cell| (cell.clone(), added.repeats)));
+                self.added.push(added);
+            }
             Record::Tuned(tuned) => self.tuned.push(tuned),
             Record::Soaked(soaked) => self.soaked.push(*soaked),
             Record::Fatigued(fatigued) => {

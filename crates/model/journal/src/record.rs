@@ -2,6 +2,7 @@
 //!
 //! Counts and times stay integers; `stats` computes rates. Keys end in their unit.
 
+mod added;
 mod captured;
 mod check;
 mod device;
@@ -21,6 +22,7 @@ mod tool;
 mod topology;
 mod video;
 
+pub use added::Added;
 pub use captured::{CaptureContents, Captured, LengthCount, ProtocolCount};
 pub use check::{Check, Explanation, in_brief};
 pub use device::{
@@ -64,8 +66,8 @@ use strum::IntoStaticStr;
 ///
 /// 1: iperf3 and ping. 2: frame tests, calibration, line rates. 3: external encryptors,
 /// disturbances, claims, iperf2. 4: key sources, soaks, keys out of step. 5: crypto devices.
-/// 6: checksums. 7: transfers from B to A and both ways, HTTP, video.
-pub const FORMAT_VERSION: u32 = 7;
+/// 6: checksums. 7: transfers from B to A and both ways, HTTP, video. 8: repeats added to cells.
+pub const FORMAT_VERSION: u32 = 8;
 
 /// The first version with checksums of lines.
 pub const FORMAT_CHECKED: u32 = 6;
@@ -89,6 +91,8 @@ pub enum Record {
     Soaked(Box<SoakProgress>),
     /// A snapshot of a fatigue trial of crypto devices in progress.
     Fatigued(Box<FatigueProgress>),
+    /// Repeats were added to cells, to decide limits.
+    Added(Added),
     /// A trial ended, with or without success.
     Trial(Box<TrialRecord>),
     /// The run ended (not written when it is interrupted).

@@ -16,6 +16,7 @@ mod claim;
 mod demand;
 mod device;
 pub mod estimate;
+mod expectation;
 mod frames;
 mod hosts;
 mod http;
@@ -47,6 +48,7 @@ pub use device::{
     Device, DeviceFault, DeviceKind, DeviceModel, DeviceSpeed, DeviceTest, Devices, Fatigue, Kat,
     Workers,
 };
+pub use expectation::{Expectation, Expectations, StoredFigure, StoredRun};
 pub use hosts::{Host, HostName, Hosts};
 pub use http::{HttpClient, HttpServer, HttpTest, HttpVersion, Store};
 pub use impair::{Impairment, Profile as ImpairProfile};

@@ -1,6 +1,6 @@
 //! The plan of a run: its cells and their trials.
 
-use crate::{Capture, Cell, Claim, LabPlan, Order, Published, PublishedReport};
+use crate::{Capture, Cell, Claim, Expectations, LabPlan, Order, Published, PublishedReport};
 use serde::{Deserialize, Serialize};
 
 /// The plan of a run: cells, each measured `repeats` times, and the lab they are measured in.
@@ -22,6 +22,9 @@ pub struct Plan {
     /// Claims about the DUTs, printed next to the figures of their cells.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub claims: Vec<Claim>,
+    /// Limits that figures must keep.
+    #[serde(default, skip_serializing_if = "Expectations::is_empty")]
+    pub expect: Expectations,
     /// Published figures of other systems, printed next to the figures of these cells.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub published: Vec<Published>,
@@ -55,6 +58,7 @@ impl Plan {
         self.cells.retain(Cell::calibrates);
         // They are about devices, which this plan does not measure.
         self.claims.clear();
+        self.expect = Expectations::default();
         self.published.clear();
         self.reports.clear();
         self
@@ -63,16 +67,29 @@ impl Plan {
     /// The trials in running order: all cells once per repeat, so that a drift of the machine
     /// affects DUT and baseline equally; within a repeat in the order of [`order`](Self::order).
     pub fn trials(&self) -> impl Iterator<Item = TrialRef<'_>> {
-        (1..=self.repeats).flat_map(move |repeat| {
-            let cells = self.order.cells(&self.cells, repeat);
-            cells.into_iter().map(move |cell| TrialRef { cell, repeat })
+        let added = self.expect.added.values().copied().max();
+        let most = added.map_or(self.repeats, |added| added.max(self.repeats));
+        (1..=most).flat_map(move |repeat| {
+            let cells = self.order.cells(&self.cells, repeat).into_iter();
+            let planned = cells.filter(move |cell| repeat <= self.repeats_of(&cell.id));
+            planned.map(move |cell| TrialRef { cell, repeat })
         })
+    }
+
+    /// The repeats of a cell: the plan's, or more if a run has added some.
+    #[must_use]
+    pub fn repeats_of(&self, cell: &str) -> u32 {
+        let added = self.expect.added.get(cell);
+        added.map_or(self.repeats, |added| self.repeats.max(*added))
     }
 
     /// The number of trials.
     #[must_use]
-    pub const fn trial_count(&self) -> usize {
-        self.cells.len().saturating_mul(self.repeats as usize)
+    pub fn trial_count(&self) -> usize {
+        let planned = self.cells.len().saturating_mul(self.repeats as usize);
+        let more = self.expect.added.values();
+        let more = more.map(|added| added.saturating_sub(self.repeats) as usize);
+        more.fold(planned, usize::saturating_add)
     }
 }
 
@@ -81,6 +98,6 @@ impl Plan {
 pub struct TrialRef<'a> {
     /// The cell.
     pub cell: &'a Cell,
-    /// From 1 to [`Plan::repeats`].
+    /// From 1 to [`Plan::repeats_of`] the cell.
     pub repeat: u32,
 }

@@ -48,7 +48,19 @@ pub fn to_text(plan: &Plan, commands: impl Fn(&Cell) -> Vec<Vec<String>>) -> Str
         }
     }
     claims(&mut text, plan);
+    limits(&mut text, plan);
     text
+}
+
+/// The limits that the figures must keep.
+fn limits(text: &mut String, plan: &Plan) {
+    if plan.expect.is_empty() {
+        return;
+    }
+    *text += "\nexpected\n";
+    for limit in &plan.expect.limits {
+        *text += &format!("  {}\n", limit.limit);
+    }
 }
 
 /// The claims that the figures will be compared with.

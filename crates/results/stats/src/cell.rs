@@ -261,7 +261,8 @@ pub(crate) fn results(journal: &Journal) -> Vec<CellResult> {
     let trials = journal.latest_trials();
     let plan = &journal.header.plan;
     let of_cell = |cell: &Cell| {
-        let outcomes: Vec<_> = (1..=plan.repeats)
+        let repeats = plan.repeats_of(&cell.id);
+        let outcomes: Vec<_> = (1..=repeats)
             .map(|repeat| {
                 let outcome = trials
                     .get(&(cell.id.as_str(), repeat))
@@ -271,7 +272,7 @@ pub(crate) fn results(journal: &Journal) -> Vec<CellResult> {
             .collect();
         let tuned = journal.tuned(&cell.id).map(|tuned| &tuned.best);
         let mut found = result(cell, tuned, &outcomes, lacks_cores(journal, cell));
-        for repeat in 1..=plan.repeats {
+        for repeat in 1..=repeats {
             found
                 .reasons
                 // Long trials are recorded in segments. A run that was interrupted in one has no

@@ -153,6 +153,8 @@ fn read(path: &Path, run: &mut Run) -> Result<(), String> {
     lines.rewind().map_err(failed)?;
     let trials = trials(&mut lines)?;
     let planned = header.plan.cells.len().saturating_mul(header.plan.repeats);
+    // A run may have added repeats.
+    let planned = planned.max(trials);
     run.state = if is_running {
         State::Running { trials, planned }
     } else {

@@ -588,6 +588,7 @@ pub(crate) fn plan(cells: Vec<Cell>, repeats: u32) -> Plan {
         claims: Vec::new(),
         published: Vec::new(),
         capture: None,
+        expect: plan::Expectations::default(),
         reports: Vec::new(),
     }
 }

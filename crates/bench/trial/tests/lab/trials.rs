@@ -188,6 +188,7 @@ pub(crate) fn plan(cell: &Cell) -> Plan {
         claims: Vec::new(),
         published: Vec::new(),
         capture: None,
+        expect: plan::Expectations::default(),
         reports: Vec::new(),
     }
 }

@@ -31,6 +31,11 @@ pub(crate) fn records() -> impl Strategy<Value = Vec<Record>> {
             program,
             environment: Environment::default(),
         }))),
+        1 => any::<u64>().prop_map(|at_unix_ns| Record::Added(Added {
+            at_unix_ns,
+            repeats: 5,
+            cells: vec![crate::fixture::header().plan.cells[0].id.clone()],
+        })),
         1 => tuned().prop_map(Record::Tuned),
         6 => (0..2_usize, 1..=3_u32, outcome().boxed(), any::<i64>()).prop_map(
             |(cell, repeat, outcome, clock_step_ns)| {

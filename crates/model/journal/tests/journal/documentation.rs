@@ -1,6 +1,8 @@
 //! `docs/journal.md` names every key that a journal can hold.
 
-use crate::fixture::{capture, captured, header, impaired, lost, monitored, tool_tests, trial};
+use crate::fixture::{
+    added, capture, captured, expect, header, impaired, lost, monitored, tool_tests, trial,
+};
 use journal::record::*;
 use journal::{FILE_NAME, Record, Writer};
 use plan::{
@@ -75,6 +77,7 @@ fn records() -> Vec<Record> {
         header.plan.cells.push(cell);
     }
     header.plan.capture = Some(capture());
+    header.plan.expect = expect();
     header.plan.cells[0].impair = Some(impaired());
     let mut cell = header.plan.cells[0].clone();
     cell.dut.adapter = devices();
@@ -154,6 +157,7 @@ fn records() -> Vec<Record> {
             program,
             environment,
         })),
+        added(),
         Record::Tuned(Tuned {
             cell: "x".into(),
             best: parameters,

@@ -5,8 +5,9 @@ use journal::Record;
 use journal::record::*;
 use plan::{
     Adapter, Bound, Capture, CapturePoint, Cell, Claim, ClaimUnit, Coordinate, Dut, Encryptor,
-    Keep, LabPlan, Measurement, Order, Plan, Published, PublishedUnit, RateBasis, RateDirection,
-    RateKind, RateLayer, ReadingKind, Stations, Tool, TransferDirection,
+    Expectation, Expectations, Keep, LabPlan, Measurement, Order, Plan, Published, PublishedUnit,
+    RateBasis, RateDirection, RateKind, RateLayer, ReadingKind, Stations, StoredFigure, StoredRun,
+    Tool, TransferDirection,
 };
 use wire::Suite;
 
@@ -63,6 +64,7 @@ pub(crate) fn header() -> Header {
                 at: None,
                 cells: vec![cell_id(0), cell_id(1)],
             }],
+            expect: Expectations::default(),
             reports: Vec::new(),
             capture: None,
         },
@@ -250,4 +252,42 @@ pub(crate) fn lost() -> LostAt {
         behind: count(0),
         dropped: 0,
     }
+}
+
+/// A limit relative to a stored run.
+pub(crate) fn expect() -> Expectations {
+    let figure = StoredFigure {
+        cell: "x".into(),
+        quantity: "latency_p50_ns".into(),
+        load_percent: Some(50),
+        round_trip: Some(true),
+        values: vec![1],
+        upper: vec![1],
+        is_open: true,
+    };
+    let stored = StoredRun {
+        folder: "x".into(),
+        started_unix_ns: 1,
+        program: "x".into(),
+        machine: "x".into(),
+        figures: vec![figure],
+        without: [("x".to_owned(), "x".to_owned())].into(),
+    };
+    Expectations {
+        limits: vec![Expectation {
+            limit: "x".into(),
+            stored: Some(stored),
+        }],
+        until_decided_ns: Some(1),
+        ..Expectations::default()
+    }
+}
+
+/// A round of further repeats.
+pub(crate) fn added() -> Record {
+    Record::Added(Added {
+        at_unix_ns: 1,
+        repeats: 4,
+        cells: vec!["x".into()],
+    })
 }

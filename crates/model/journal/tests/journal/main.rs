@@ -1,5 +1,6 @@
 //! The journal on a real file system: round trips, cuts, kills, full disks.
 
+mod added;
 mod any;
 mod any_tester;
 mod attack;

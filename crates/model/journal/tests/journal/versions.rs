@@ -72,10 +72,10 @@ fn a_run_of_version_1_is_resumed_in_version_1() {
 
 #[test]
 fn the_version_that_is_written_is_the_newest() {
-    assert_eq!(FORMAT_VERSION, 7);
+    assert_eq!(FORMAT_VERSION, 8);
     let dir = tempfile::tempdir().unwrap();
     drop(Writer::create(dir.path(), &crate::fixture::header()).unwrap());
-    assert_eq!(read(dir.path()).unwrap().header.format, 7);
+    assert_eq!(read(dir.path()).unwrap().header.format, 8);
 }
 
 #[test]

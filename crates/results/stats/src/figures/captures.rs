@@ -20,8 +20,10 @@ pub struct TrialCapture {
 pub(crate) fn captures(journal: &Journal) -> Vec<TrialCapture> {
     let latest = journal.latest_trials();
     let cells = journal.header.plan.cells.iter();
-    let repeats = 1..=journal.header.plan.repeats;
-    let trials = cells.flat_map(|cell| repeats.clone().map(move |repeat| (cell, repeat)));
+    let trials = cells.flat_map(|cell| {
+        let repeats = 1..=journal.header.plan.repeats_of(&cell.id);
+        repeats.map(move |repeat| (cell, repeat))
+    });
     let trials = trials.filter_map(|(cell, repeat)| latest.get(&(cell.id.as_str(), repeat)));
     let captures = trials.flat_map(|trial| {
         let captures = match &trial.outcome {
