@@ -1,49 +1,15 @@
-//! Gates: rules that a comparison must keep.
-//!
-//! ```text
-//! gate     = { filter } quantity ( "drops" | "rises" ) ">" number "%"
-//! filter   = kind of trial | key "=" value
-//! value    = word | '"' text '"'
-//! ```
-//!
-//! A gate holds if the whole interval of a change is within the bound, and is violated if all of it
-//! is beyond the bound. Otherwise it is undecided, which counts as not passed.
+//! Gates: rules that a comparison must keep. `stats` has their language and decides on the figures
+//! of one run; here are changes from the base.
 
-mod parse;
 mod words;
-
-pub use parse::GateError;
 
 use crate::changes::in_words;
 use crate::{CellChange, Run, RunPair};
-use plan::{Axis, Cell};
+use plan::{Bound, Cell};
 use serde::Serialize;
+use stats::{ExpectResult, Gate, GateLimit, LimitOutcome, Results, judge_gates};
 use std::collections::BTreeMap;
-use std::fmt;
 use yaml::names;
-
-/// A rule of `--gate`.
-#[derive(Debug, Clone, PartialEq)]
-pub struct Gate {
-    /// As given.
-    pub text: String,
-    filters: Vec<Filter>,
-    /// Word of the quantity.
-    quantity: String,
-    drops: bool,
-    percent: f64,
-}
-
-/// A condition that a cell must meet for a gate to apply.
-#[derive(Debug, Clone, PartialEq, Eq)]
-enum Filter {
-    /// This kind of trial.
-    Kind(String),
-    /// A device of this name, in the base.
-    Device(String),
-    /// This value on an axis.
-    Value(Axis, String),
-}
 
 /// The outcome of a gate, the best first.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize)]
@@ -69,6 +35,9 @@ pub struct GateResult {
     /// If it applies to none: the filter that excludes all cells, and what the base has instead.
     #[serde(skip)]
     pub advice: Option<String>,
+    /// Whether it is about the figures of each run, not about changes from the base.
+    #[serde(skip)]
+    pub(crate) is_of_figures: bool,
 }
 
 /// The outcome of a gate for a cell.
@@ -98,14 +67,29 @@ impl Outcome {
     }
 }
 
+impl From<LimitOutcome> for Outcome {
+    fn from(outcome: LimitOutcome) -> Self {
+        match outcome {
+            LimitOutcome::Met => Self::Passed,
+            LimitOutcome::Undecided => Self::Undecided,
+            LimitOutcome::Violated => Self::Violated,
+        }
+    }
+}
+
 impl GateResult {
     /// The outcome as a sentence.
     #[must_use]
     pub fn in_words(&self) -> &str {
         match self.outcome {
+            Outcome::Passed if self.is_of_figures => "every figure surely keeps it",
+            Outcome::Violated if self.is_of_figures => "a figure surely breaks it",
             Outcome::Passed => "every change is surely within the bound",
             Outcome::Undecided if self.cells.is_empty() => {
                 self.advice.as_deref().unwrap_or(words::NO_CELL)
+            }
+            Outcome::Undecided if self.is_of_figures => {
+                "not every figure surely keeps it, and none surely breaks it"
             }
             Outcome::Undecided => {
                 "not every change is surely within the bound, and none surely beyond it"
@@ -135,12 +119,100 @@ impl GateCell {
     }
 }
 
-impl Gate {
-    /// Checks the changes of all runs against the gate; the first run is the base.
-    pub(crate) fn judge(&self, runs: &[Run<'_>], pairs: &[RunPair]) -> GateResult {
+/// Checks all gates: the first run is the base, and each further one must keep them; a single run
+/// itself.
+pub(crate) fn judge(
+    gates: &[Gate],
+    runs: &[Run<'_>],
+    results: &[Results],
+    pairs: &[RunPair],
+) -> Vec<GateResult> {
+    // Gates on the figures of one run are one question in each run.
+    let figures: Vec<Gate> = gates
+        .iter()
+        .filter(|it| change(it).is_none())
+        .cloned()
+        .collect();
+    let places = match runs.len() {
+        1 => 0..1,
+        count => 1..count,
+    };
+    let of_runs = places.map(|place| {
+        let judged = judge_gates(runs[place].journal, &results[place], &figures);
+        (place, judged)
+    });
+    let of_runs: Vec<(usize, Vec<ExpectResult>)> = of_runs.collect();
+    let mut at = 0;
+    let of_gate = |gate: &Gate| match change(gate) {
+        Some(change) => Changes { gate, change }.judge(runs, pairs),
+        None => {
+            at += 1;
+            of_figures(
+                gate,
+                runs,
+                of_runs.iter().map(|(place, all)| (*place, &all[at - 1])),
+            )
+        }
+    };
+    gates.iter().map(of_gate).collect()
+}
+
+/// The ratio of a gate on changes from the base.
+const fn change(gate: &Gate) -> Option<(Bound, f64)> {
+    match gate.limit {
+        GateLimit::Ratio {
+            bound,
+            ratio,
+            reference: None,
+        } => Some((bound, ratio)),
+        _ => None,
+    }
+}
+
+/// The result of a gate on figures, in all runs that must keep it.
+fn of_figures<'r>(
+    gate: &Gate,
+    runs: &[Run<'_>],
+    found: impl Iterator<Item = (usize, &'r ExpectResult)>,
+) -> GateResult {
+    let cells = found.flat_map(|(run, result)| {
+        let cells = result.cells.iter();
+        cells.map(move |cell| GateCell {
+            run,
+            cell: cell.cell.clone(),
+            quantity: cell.quantity.clone(),
+            outcome: cell.outcome.into(),
+            reason: cell.reason.clone(),
+        })
+    });
+    let cells: Vec<GateCell> = cells.collect();
+    let worst = cells.iter().map(|cell| cell.outcome).max();
+    // The part of the gate that excludes all cells is the same in every run.
+    let advice = runs.last().filter(|_| cells.is_empty()).and_then(|run| {
+        let error = gate.check(&run.journal.header.plan.cells).err()?;
+        Some(format!("{}: {}", error.problem(), error.help()))
+    });
+    GateResult {
+        gate: gate.text.clone(),
+        outcome: worst.unwrap_or(Outcome::Undecided),
+        cells,
+        advice,
+        is_of_figures: true,
+    }
+}
+
+/// A gate on changes from the base.
+struct Changes<'g> {
+    gate: &'g Gate,
+    /// The side that keeps it, and the ratio at the bound.
+    change: (Bound, f64),
+}
+
+impl Changes<'_> {
+    fn judge(&self, runs: &[Run<'_>], pairs: &[RunPair]) -> GateResult {
         let base = runs[0].journal;
         let planned = base.header.plan.cells.iter();
-        let applies = planned.filter(|cell| self.applies(cell));
+        let applies = planned.filter(|cell| self.gate.applies(cell));
         // Filters are about the base's cells: the other run may name its device differently.
         let by_id: BTreeMap<&str, &Cell> = applies.map(|cell| (cell.id.as_str(), cell)).collect();
         let mut cells = Vec::new();
@@ -148,7 +220,7 @@ impl Gate {
             let changes = pair.changes.iter();
             let own = changes.filter(|change| by_id.contains_key(change.cell.as_str()));
             // By word: a gate on `p99` is on the latency at every load and on round trips alike.
-            let own = own.filter(|change| change.quantity.word() == self.quantity);
+            let own = own.filter(|change| change.quantity.word() == self.gate.quantity);
             cells.extend(own.map(|change| self.judge_change(pair.run, change)));
             // A figure that has disappeared must not pass as unchanged.
             let missing = pair.without_change.iter();
@@ -157,13 +229,14 @@ impl Gate {
                 cell.is_some_and(|cell| !cell.calibration)
             });
             cells.extend(missing.map(|without| {
-                let quantity = self.quantity.clone();
+                let quantity = self.gate.quantity.clone();
                 let reason = format!("{}; {}", without.reason, without.help);
                 GateCell::undecided(pair.run, &without.cell, quantity, reason)
             }));
             let lacking = pair.without_ratio.iter();
             let lacking = lacking.filter(|found| {
-                by_id.contains_key(found.cell.as_str()) && found.quantity.word() == self.quantity
+                by_id.contains_key(found.cell.as_str())
+                    && found.quantity.word() == self.gate.quantity
             });
             cells.extend(lacking.map(|found| {
                 let quantity = in_words(found.quantity, found.load_percent);
@@ -184,10 +257,11 @@ impl Gate {
             None
         };
         GateResult {
-            gate: self.text.clone(),
+            gate: self.gate.text.clone(),
             outcome: worst.unwrap_or(Outcome::Undecided),
             cells,
             advice,
+            is_of_figures: false,
         }
     }
 
@@ -196,10 +270,11 @@ impl Gate {
     fn advice(&self, planned: &[Cell], pairs: &[RunPair]) -> Option<String> {
         let cells = || planned.iter().filter(|cell| !cell.calibration);
         let at = self
+            .gate
             .filters
             .iter()
             .position(|filter| !cells().any(|cell| filter.admits(cell)))?;
-        let filter = &self.filters[at];
+        let filter = &self.gate.filters[at];
         let mut known: Vec<String> = Vec::new();
         let mut fitting: Vec<String> = Vec::new();
         for cell in cells() {
@@ -208,10 +283,10 @@ impl Gate {
                 let changes = pairs.iter().flat_map(|pair| &pair.changes);
                 changes
                     .filter(|change| change.cell == cell.id)
-                    .any(|change| change.quantity.word() == self.quantity)
+                    .any(|change| change.quantity.word() == self.gate.quantity)
             };
             // The other filters must still admit the cell.
-            let others = self.filters.iter().enumerate();
+            let others = self.gate.filters.iter().enumerate();
             let is_admitted = others
                 .filter(|(other, _)| *other != at)
                 .all(|(_, other)| other.admits(cell));
@@ -226,25 +301,8 @@ impl Gate {
         let meant = filter.to_string();
         let meant = names::nearest(&meant, fitting.iter().map(String::as_str));
         let attempt = meant.or(fitting.first().map(String::as_str));
-        let attempt = attempt.map(|own| self.with_filter(at, own));
+        let attempt = attempt.map(|own| self.gate.with_filter(at, own));
         Some(words::no_such_cell(filter, &known, attempt.as_deref()))
-    }
-
-    /// The gate with another filter at a place.
-    fn with_filter(&self, at: usize, filter: &str) -> String {
-        let filters = self.filters.iter().enumerate();
-        let mut parts: Vec<String> = filters
-            .map(|(place, own)| {
-                if place == at {
-                    filter.to_owned()
-                } else {
-                    own.to_string()
-                }
-            })
-            .collect();
-        parts.push(self.quantity.clone());
-        let verb = if self.drops { "drops" } else { "rises" };
-        format!("{} {verb} > {} %", parts.join(" "), self.percent)
     }
 
     /// Selected cells that have only other quantities, in the order of the changes.
@@ -261,7 +319,7 @@ impl Gate {
                     |known: &GateCell| (known.run, &known.cell) == (pair.run, &change.cell);
                 if !cells.iter().any(is_known) {
                     let reason = words::of_lacking("neither has a figure of it");
-                    let quantity = self.quantity.clone();
+                    let quantity = self.gate.quantity.clone();
                     cells.push(GateCell::undecided(
                         pair.run,
                         &change.cell,
@@ -274,22 +332,8 @@ impl Gate {
         cells
     }
 
-    fn applies(&self, cell: &Cell) -> bool {
-        // The calibration measures the tester, and no gate is about it.
-        !cell.calibration && self.filters.iter().all(|filter| filter.admits(cell))
-    }
-
-    /// The ratio at the bound.
-    fn bound(&self) -> f64 {
-        if self.drops {
-            1.0 - self.percent / 100.0
-        } else {
-            1.0 + self.percent / 100.0
-        }
-    }
-
     fn judge_change(&self, run: usize, change: &CellChange) -> GateCell {
-        let bound = self.bound();
+        let (side, bound) = self.change;
         // A gate decides without a reader, so evidence against one repeat is enough.
         if let Some(invalid) = &change.statistics.invalid {
             let reason = format!(
@@ -299,67 +343,15 @@ impl Gate {
             return GateCell::undecided(run, &change.cell, change.quantity_in_words(), reason);
         }
         // A change exactly at the bound is within it, as the gate reads `drops > 5 %`.
-        let outcome = match (change.interval(), self.drops) {
-            (None, _) => Outcome::Undecided,
-            (Some((_, high)), true) if high < bound => Outcome::Violated,
-            (Some((low, _)), true) if low >= bound => Outcome::Passed,
-            (Some((low, _)), false) if low > bound => Outcome::Violated,
-            (Some((_, high)), false) if high <= bound => Outcome::Passed,
-            _ => Outcome::Undecided,
-        };
+        let interval = change.interval();
+        let outcome = interval.map(|interval| LimitOutcome::of(interval, side, bound));
+        let outcome = outcome.map_or(Outcome::Undecided, Outcome::from);
         GateCell {
             run,
             cell: change.cell.clone(),
             quantity: change.quantity_in_words(),
             outcome,
             reason: words::of_change(change, outcome, bound),
-        }
-    }
-}
-
-impl fmt::Display for Filter {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            Self::Kind(name) => f.write_str(name),
-            Self::Device(name) => write!(f, "dut={}", parse::quoted(name)),
-            Self::Value(axis, value) => write!(f, "{}={}", axis.key(), parse::quoted(value)),
-        }
-    }
-}
-
-impl Filter {
-    /// The filter of this kind that admits a cell; `None` if the cell is not on its axis.
-    fn of(&self, cell: &Cell) -> Option<String> {
-        let own = match self {
-            Self::Kind(_) => Self::Kind(cell.measurement.name().to_owned()),
-            Self::Device(_) => Self::Device(cell.dut.name.clone()),
-            Self::Value(axis, _) => {
-                let named = cell.coordinates.iter().find(|at| at.axis == *axis);
-                let in_id = named.map(ToString::to_string);
-                let in_id = in_id.as_deref().and_then(|text| text.split_once('='));
-                let plain = || cell.value(*axis).map(|value| value.plain());
-                let value = in_id.map(|(_, value)| value.to_owned()).or_else(plain)?;
-                Self::Value(*axis, value)
-            }
-        };
-        Some(own.to_string())
-    }
-
-    fn admits(&self, cell: &Cell) -> bool {
-        match self {
-            Self::Kind(name) => cell.measurement.name() == name,
-            Self::Device(name) => cell.dut.name == *name,
-            Self::Value(axis, wanted) => {
-                // A value may be written as in the id (`500ms`) or plain (`500000000`).
-                let named = cell.coordinates.iter().find(|at| at.axis == *axis);
-                let in_id = named.map(ToString::to_string);
-                let in_id = in_id.as_deref().and_then(|text| text.split_once('='));
-                let is_named = in_id.is_some_and(|(_, value)| value == wanted);
-                is_named
-                    || cell
-                        .value(*axis)
-                        .is_some_and(|value| value.plain() == *wanted)
-            }
         }
     }
 }

@@ -33,10 +33,11 @@ pub use cells::Match;
 pub use changes::{CellChange, Direction, Partly, WithoutChange, WithoutRatio};
 pub use differences::{Difference, of_surroundings, surroundings};
 pub use error::CompareError;
-pub use gate::{Gate, GateCell, GateError, GateResult, Outcome};
+pub use gate::{GateCell, GateResult, Outcome};
 pub use html::html;
-pub use junit::junit;
+pub use junit::{junit, junit_of_limits};
 pub use markdown::markdown;
+pub use stats::{Gate, GateError};
 pub use text::{Detail, text};
 pub use trend::{Shift, shifts};
 
@@ -223,8 +224,7 @@ pub fn compare(runs: &[Run<'_>], options: &Options) -> Result<Comparison, Compar
             only_in_other: pairs.only_in_other.clone(),
         })
         .collect();
-    let gates = options.gates.iter();
-    let gates = gates.map(|gate| gate.judge(runs, &pairs));
+    let gates = gate::judge(&options.gates, runs, &results, &pairs);
     // Warnings about cells that are not compared would distract, so each run's compared cells are
     // collected for them.
     let mut cells: Vec<BTreeSet<&str>> = vec![BTreeSet::new(); runs.len()];
@@ -238,7 +238,7 @@ pub fn compare(runs: &[Run<'_>], options: &Options) -> Result<Comparison, Compar
     let described = described.map(|((run, results), cells)| RunInfo::of(run, results, cells));
     Ok(Comparison {
         schema: "cipherbench-compare/1",
-        gates: gates.collect(),
+        gates,
         runs: described.collect(),
         margin_percent: options.margin_percent,
         intervals,

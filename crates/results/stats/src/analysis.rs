@@ -8,6 +8,8 @@ pub(crate) mod compare;
 pub(crate) mod contrast;
 pub(crate) mod cores;
 pub(crate) mod device;
+pub(crate) mod expect;
+pub(crate) mod gate;
 pub(crate) mod levels;
 pub(crate) mod mean_frame_rate;
 pub(crate) mod metric;

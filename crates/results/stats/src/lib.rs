@@ -34,6 +34,12 @@ pub use analysis::device::{
     DevicePointResult, DeviceSeries, DeviceStanding, DeviceUnit, FatigueBatch, FatigueClass,
     REPORT_CLASSES_NS,
 };
+pub use analysis::expect::{
+    ExpectResult, Expected, ExpectedCell, Round, judge_gates, machine as machine_in_words,
+};
+pub use analysis::gate::{
+    Gate, GateError, GateFilter, GateLimit, GateLoad, GateReference, GateUnit, LimitOutcome,
+};
 pub use analysis::mean_frame_rate::MeanFrameRate;
 pub use analysis::metric::Metric;
 pub use analysis::published::{PublishedPlace, PublishedResult};
@@ -80,8 +86,8 @@ pub use warning::{HELD_LEAST_NS, Warning, WarningKind, Weight};
 
 use analysis::sittings::Sittings;
 use analysis::{
-    calibration, ceiling, claims, compare, contrast, mean_frame_rate, published, ranking, scaling,
-    suites, tools, verdict,
+    calibration, ceiling, claims, compare, contrast, expect, mean_frame_rate, published, ranking,
+    scaling, suites, tools, verdict,
 };
 use figures::captures;
 use journal::Journal;
@@ -111,6 +117,9 @@ pub struct Results {
     pub scalings: Vec<Scaling>,
     /// Claims about the devices compared with measured figures, in the campaign's order.
     pub claims: Vec<ClaimResult>,
+    /// The campaign's limits with their outcomes; absent without limits.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub expect: Option<Expected>,
     /// Cost of key sources against static keys.
     pub key_costs: Vec<KeyCost>,
     /// Gain of hybrids of engines over each engine alone, in the plan's order.
@@ -167,6 +176,7 @@ impl Results {
             suites: suites::matrices(journal),
             rankings: ranking::rankings(journal, &cells, &sittings),
             claims: claims::claims(journal, &cells, &comparisons),
+            expect: expect::expected(journal, &cells, &comparisons),
             key_costs: contrast::key_costs(journal, &contrasts),
             hybrid_gains: contrast::hybrid_gains(journal, &contrasts),
             contrasts,

@@ -1,9 +1,9 @@
 //! The outcome of a gate for a cell, as a sentence with advice.
 
-use super::{Filter, Outcome};
+use super::Outcome;
 use crate::CellChange;
 use crate::words::bound_in_words;
-use stats::{Needed, REPEATS_MAX};
+use stats::{GateFilter, Needed, REPEATS_MAX};
 
 /// For a gate with filters that exclude every cell.
 pub(super) const NO_CELL: &str = "both runs have its quantity in no cell that it applies to: compare its filters with the names of the cells, \
@@ -14,7 +14,7 @@ const LISTED_MAX: usize = 8;
 
 /// For a gate with a filter that excludes every cell of the base, which has the known ones, and
 /// with a gate that applies.
-pub(super) fn no_such_cell(filter: &Filter, known: &[String], attempt: Option<&str>) -> String {
+pub(super) fn no_such_cell(filter: &GateFilter, known: &[String], attempt: Option<&str>) -> String {
     let others = match known {
         [] => "and no cell has that key".to_owned(),
         known if known.len() > LISTED_MAX => {
@@ -28,7 +28,7 @@ pub(super) fn no_such_cell(filter: &Filter, known: &[String], attempt: Option<&s
         None => "compare the gate's filters with the names of the cells".to_owned(),
     };
     let cell = match filter {
-        Filter::Kind(name) => format!("{name} cell"),
+        GateFilter::Kind(name) => format!("{name} cell"),
         filter => format!("cell with {filter}"),
     };
     format!("the base has no {cell}; {others}: {attempt}")

@@ -9,7 +9,7 @@ use std::fs;
 use std::path::Path;
 
 /// A run of those cells with these repeats, in megabytes.
-fn run(second: u64, cells: &[(&str, &[u64])]) -> Journal {
+pub(crate) fn run(second: u64, cells: &[(&str, &[u64])]) -> Journal {
     let planned: Vec<Cell> = cells.iter().map(|(group, _)| cell(group, "x")).collect();
     let repeats = cells
         .iter()
@@ -44,8 +44,8 @@ fn outcome(base: &Journal, other: &Journal, gate: &str) -> Outcome {
 }
 
 /// Scatter of about 1 %; five per cent less than `BASE`.
-const BASE: &[u64] = &[990, 1000, 1010, 1000, 1005, 995, 1000, 1008];
-const LESS: &[u64] = &[940, 950, 960, 950, 955, 945, 950, 958];
+pub(crate) const BASE: &[u64] = &[990, 1000, 1010, 1000, 1005, 995, 1000, 1008];
+pub(crate) const LESS: &[u64] = &[940, 950, 960, 950, 955, 945, 950, 958];
 
 #[test]
 fn an_interval_beyond_the_bound_violates_and_one_that_crosses_it_is_undecided() {

@@ -77,6 +77,7 @@ pub(crate) fn journal(cells: Vec<Cell>, repeats: u32, second: u64) -> Journal {
             order: Order::File,
             claims: Vec::new(),
             published: Vec::new(),
+            expect: plan::Expectations::default(),
             reports: Vec::new(),
             capture: None,
         },

@@ -10,7 +10,7 @@
 //! answers agree.
 
 use crate::analysis::quantity::Reading;
-use crate::analysis::significance::{ROUNDING, contrast};
+use crate::analysis::significance::{ROUNDING, against, contrast};
 use crate::figures::estimate::Estimate;
 use crate::figures::student::{ALPHA, INTERVAL_MIN_REPEATS, Student};
 
@@ -75,6 +75,25 @@ impl Change {
         })
     }
 
+    /// The ratio to a constant, as of a figure with a limit; `None` unless all values are positive.
+    #[must_use]
+    pub fn against(own: &Reading, limit: f64) -> Option<Self> {
+        let upper = own.upper.as_ref().unwrap_or(&own.value);
+        if limit <= 0.0 || own.value.min <= 0.0 || upper.min <= 0.0 {
+            return None;
+        }
+        let (least, largest) = (against(&own.value, limit), against(upper, limit));
+        let is_known =
+            own.upper.is_some() || own.is_open || least.is_some_and(|it| it.error > ROUNDING);
+        let all: Vec<f64> = own.value.values.iter().map(|one| one.value).collect();
+        Some(Self {
+            means: (limit, geometric_mean(&all)),
+            repeats: (own.value.n, own.value.n),
+            ends: least.zip(largest).filter(|_| is_known),
+            open: (false, own.is_open),
+        })
+    }
+
     /// The ratio: of the geometric means; in pairs, the geometric mean of the ratios.
     #[must_use]
     pub fn ratio(&self) -> f64 {
@@ -110,6 +129,18 @@ impl Change {
     pub(crate) fn p_above(&self) -> Option<f64> {
         let (least, _) = self.ends?;
         Some(if self.open.0 { 1.0 } else { least.p_above(0.0) })
+    }
+
+    /// The p-values of the findings that the ratio is above `bound`, and below it; `None` without
+    /// an interval.
+    pub(crate) fn p_beyond(&self, bound: f64) -> Option<(f64, f64)> {
+        let (least, largest) = self.ends?;
+        let p = |is_open, p: f64| if is_open { 1.0 } else { p };
+        let limit = bound.ln();
+        Some((
+            p(self.open.0, least.p_above(limit)),
+            p(self.open.1, largest.p_below(limit)),
+        ))
     }
 
     /// Whether it has an interval: two repeats of both that are not all equal, or searches.

@@ -28,6 +28,7 @@
 //! | crypto devices and a CPU | all numbers of all comparisons, of one axis |
 //! | several crypto devices and fewer | all numbers and peaks of all comparisons, of one axis |
 //! | claims | all claims, in all of their cells |
+//! | limits of the campaign | all limits, in all of their cells, over all rounds of added repeats |
 //! | verdicts on frame tests | all cells that are compared with the rig |
 //! | directions of a duplex load | all cells that load both |
 //! | tools | all transfers that several tools measured |
@@ -184,10 +185,15 @@ impl Default for Level {
 impl Level {
     /// Holm's level: 5 % divided by the number of comparisons that are not decided yet.
     pub(crate) fn of(p_values: impl IntoIterator<Item = f64>) -> Self {
+        Self::at(ALPHA, p_values)
+    }
+
+    /// The same for a question whose chance of a false answer is `alpha`.
+    pub(crate) fn at(alpha: f64, p_values: impl IntoIterator<Item = f64>) -> Self {
         let mut sorted: Vec<f64> = p_values.into_iter().collect();
         sorted.sort_by(f64::total_cmp);
         let all = sorted.len();
-        let level = |decided: usize| ALPHA / (all - decided).max(1) as f64;
+        let level = |decided: usize| alpha / (all - decided).max(1) as f64;
         // Holm's steps: the smallest p-value is compared with 5 % of all, the next one with 5 % of
         // the rest, until one fails. The level at that place decides every comparison alike, as
         // each p-value before it is smaller.

@@ -32,6 +32,7 @@ pub(crate) fn journal(cells: Vec<Cell>, repeats: u32, cpus: u32) -> Journal {
             claims: Vec::new(),
             published: Vec::new(),
             capture: None,
+            expect: plan::Expectations::default(),
             reports: Vec::new(),
         },
     });

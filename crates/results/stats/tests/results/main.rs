@@ -7,6 +7,7 @@ mod device_trials;
 mod devices;
 mod directions;
 mod disturbed;
+mod expect;
 mod fixture;
 mod frame_fixture;
 mod frames;
