@@ -1,7 +1,7 @@
 //! The keys at the top of a campaign, in the order of `docs/campaign.md`.
 
 use crate::lab::LabFile;
-use crate::{capture, claim, dut, impairment, trial};
+use crate::{capture, claim, dut, expect, impairment, trial};
 use plan::Plan;
 use yaml::Absent::{Default, Depends, Required};
 use yaml::{Absent, Key, Value};
@@ -38,6 +38,9 @@ pub const CAMPAIGN_KEYS: &[Key] = &[
     Key::new("claims", Value::List(&Value::Map(claim::KEYS)), Depends("none"),
         "Figures that data sheets claim for the DUTs, see [Claims](#claims)")
         .range("at most 100, not with `devices`").excludes(&["devices"]).apart(),
+    Key::new("expect", expect::VALUE, Depends("none"),
+        "Limits that the figures must keep, each met, violated or undecided, see \
+         [Limits](#limits)").words("list of gates").range("at most 100").apart(),
     Key::new("capture", capture::VALUE, Depends("none"),
         "Frames of each trial that are kept in the run's folder, see [Captures](#captures)")
         .words("place, list or map").range("not with `devices`").apart(),

@@ -6,6 +6,7 @@ use crate::claim;
 use crate::declared::{CAMPAIGN_KEYS, MISSING_CORES, ORDERS, QUICK};
 use crate::dut;
 use crate::expand::{self, Draft};
+use crate::expect;
 use crate::host::HostFacts;
 use crate::impairment;
 use crate::lab::{self, LabFile};
@@ -13,7 +14,8 @@ use crate::published::{self, OnPath};
 use crate::shipped::{self, CAMPAIGNS};
 use crate::trial::{self, Kind};
 use plan::{
-    Capture, Claim, ImpairProfile, LabKind, Measurement, Order, Plan, PublishedReport, estimate,
+    Capture, Claim, Expectation, Expectations, ImpairProfile, LabKind, Measurement, Order, Plan,
+    PublishedReport, estimate,
 };
 use std::path::Path;
 use std::time::Duration;
@@ -40,6 +42,7 @@ pub struct Campaign {
     repeats_place: Place,
     drafts: Vec<Draft>,
     claims: Vec<Claim>,
+    expect: Vec<Expectation>,
     published: Vec<OnPath>,
     capture: Option<Spanned<Capture>>,
     reports: Vec<PublishedReport>,
@@ -187,6 +190,9 @@ fn read_map(map: &Map<'_>, short: Option<&Map<'_>>) -> Result<Campaign, Reported
     let claims = map
         .optional("claims")
         .map(|node| Ok((node, claim::read_all(node)?)));
+    let expect = map
+        .optional("expect")
+        .map(|node| Ok((node, expect::read_all(node)?)));
     let published = map.with_default("published", Vec::new(), published::read);
     let capture = map.with_default("capture", None, capture::read);
     let order = match (order?, seed?) {
@@ -238,9 +244,14 @@ fn read_map(map: &Map<'_>, short: Option<&Map<'_>>) -> Result<Campaign, Reported
         Some((node, asked)) => claim::resolve_all(node, &asked, &drafts, &duts)?,
         None => Vec::new(),
     };
+    let expect = match expect.transpose()? {
+        Some((node, asked)) => expect::resolve_all(node, &asked, &drafts)?,
+        None => Vec::new(),
+    };
     let campaign = Campaign {
         drafts,
         claims,
+        expect,
         published,
         capture: capture?,
         reports,
@@ -437,6 +448,10 @@ impl Campaign {
             order: self.order,
             cells: cells.collect(),
             claims: self.claims.clone(),
+            expect: Expectations {
+                limits: self.expect.clone(),
+                ..Expectations::default()
+            },
             published,
             capture: self.capture.as_ref().map(|capture| capture.value.clone()),
             reports,

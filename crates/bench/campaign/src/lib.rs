@@ -24,6 +24,7 @@ mod declared;
 mod device;
 mod dut;
 mod expand;
+mod expect;
 mod file;
 mod flows;
 mod frames;

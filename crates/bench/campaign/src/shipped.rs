@@ -46,6 +46,7 @@ pub const CAMPAIGNS: &[Shipped] = shipped!(
         "ipsec",
         "keys",
         "lancom-lcos",
+        "limits",
         "matrix",
         "memory",
         "one-gateway",

@@ -4,6 +4,7 @@
 mod claims;
 mod devices;
 mod disturbed;
+mod expect;
 mod external;
 mod frames;
 mod hosts;
