@@ -12,7 +12,7 @@ use crate::kit::format::quoted;
 use crate::layout::Run;
 use journal::Journal;
 use json::RunResult;
-use stats::{Progress, Results};
+use stats::{Expected, Progress, Results};
 use std::fs::File;
 use std::io::{BufWriter, Write};
 use std::path::{Path, PathBuf};
@@ -81,6 +81,12 @@ impl<'a> Report<'a> {
     #[must_use]
     pub fn progress(&self) -> &Progress {
         &self.results.progress
+    }
+
+    /// Returns the outcomes of the campaign's limits; `None` without limits.
+    #[must_use]
+    pub const fn expected(&self) -> Option<&Expected> {
+        self.results.expect.as_ref()
     }
 
     /// Returns the text of [`JSON_NAME`].

@@ -10,6 +10,7 @@ pub(crate) mod contrasts;
 pub(crate) mod cpu;
 pub(crate) mod device;
 pub(crate) mod evidence;
+pub(crate) mod expect;
 pub(crate) mod frames;
 pub(crate) mod http;
 pub(crate) mod latency;
@@ -37,7 +38,7 @@ use plan::Axis;
 
 /// All sections, in the order of every document.
 const SECTIONS: &[&[Section]] = &[
-    &[trouble::SECTION],
+    &[trouble::SECTION, expect::SECTION],
     contrasts::SECTIONS,
     &[
         ranking::SECTION,

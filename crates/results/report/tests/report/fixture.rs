@@ -51,6 +51,25 @@ pub(crate) fn quick() -> Journal {
     Maker::new(plan("quick", quick_cells(), 3)).finish()
 }
 
+/// The quick campaign with limits of every outcome.
+pub(crate) fn limits() -> Journal {
+    let mut journal = quick();
+    let limit = |limit: &str| plan::Expectation {
+        limit: limit.to_owned(),
+        stored: None,
+    };
+    journal.header.plan.expect.limits = [
+        "tcp dut=cipherbench throughput >= 1 Mbit/s",
+        "tcp dut=cipherbench throughput >= 1 Tbit/s",
+        "tcp throughput >= 1 % of baseline",
+        "round trip p50 <= 71 us",
+        "http transactions >= 5000/s",
+    ]
+    .map(limit)
+    .to_vec();
+    journal
+}
+
 /// The quick campaign, whose devices were read at an interval.
 pub(crate) fn monitored() -> Journal {
     let mut journal = quick();
@@ -427,6 +446,7 @@ fn plan(name: &str, cells: Vec<Cell>, repeats: u32) -> Plan {
         claims: Vec::new(),
         published: Vec::new(),
         capture: None,
+        expect: plan::Expectations::default(),
         reports: Vec::new(),
     }
 }

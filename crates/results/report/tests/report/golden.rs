@@ -32,8 +32,9 @@ pub(crate) fn assert_golden(path: &str, found: &str) {
     );
 }
 
-fn runs() -> [(&'static str, Journal); 18] {
+fn runs() -> [(&'static str, Journal); 19] {
     [
+        ("limits", fixture::limits()),
         ("device", fixture::cards()),
         ("peers", fixture::peers(5)),
         ("suites", fixture::suites(Some(10_000_000_000))),
@@ -58,6 +59,7 @@ fn runs() -> [(&'static str, Journal); 18] {
 #[test]
 fn markdown_is_as_it_was() {
     for (name, journal) in [
+        ("limits", fixture::limits()),
         ("insecure", fixture::insecure()),
         ("quick", fixture::quick()),
         ("scaling", fixture::scaling()),
@@ -257,7 +259,7 @@ fn the_short_form_is_as_it_was_and_short() {
             let text = crate::brief(&journal, Some(folders), width, false);
             let lines = text.lines().count();
             assert!(lines <= 80, "{name}, {width} columns: {lines} lines");
-            if ["quick", "peers", "frames", "troubled"].contains(&name) {
+            if ["quick", "peers", "frames", "troubled", "limits"].contains(&name) {
                 assert_golden(
                     &format!("crates/results/report/tests/golden/{name}-brief-{width}.txt"),
                     &text,

@@ -4,6 +4,7 @@ use super::share::is_ranking;
 use crate::layout::Run;
 use crate::topic::claims;
 use crate::topic::contrasts;
+use crate::topic::expect;
 use crate::topic::published::beside::summary;
 use crate::topic::ranking::{best, ranked};
 use crate::topic::scaling;
@@ -18,7 +19,8 @@ const SUITES_MIN: usize = 3;
 /// Findings from comparisons of cells and from claims, the most specific first.
 pub(crate) fn findings(run: &Run<'_>) -> Vec<String> {
     let results = &run.results;
-    let mut found = claims::finding(run);
+    let mut found = expect::finding(run);
+    found.extend(claims::finding(run));
     found.extend(summary(run));
     found.extend(contrasts::findings(run));
     let matrices = results.suites.iter();

@@ -32,8 +32,9 @@ const TROUBLE_MOST: usize = 30;
 /// Lines of a table in addition to its rows: an empty one, caption, note, heading, rule.
 const TABLE_LINES: usize = 5;
 /// Beginnings of the captions of tables that are always printed, since a campaign asks for them:
-/// who is best, and what a vendor's claims are worth; and their maximum rows without a cut.
-const ASKED: [&str; 2] = ["Ranking", "Claims"];
+/// who is best, what a vendor's claims are worth, and which limits hold; and their maximum rows
+/// without a cut.
+const ASKED: [&str; 3] = ["Ranking", "Claims", "Limits"];
 const ASKED_MAX: usize = 12;
 /// Lines of a legend below a table.
 const LEGEND_LINES: usize = 3;
