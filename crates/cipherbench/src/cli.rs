@@ -27,6 +27,7 @@ use clap::{Args, Parser, Subcommand, ValueEnum};
 use session::progress::Board;
 use session::{Log, Reporter};
 use std::path::PathBuf;
+use std::time::Duration;
 use value::percent;
 
 /// Measures encryptors and writes a report, with proof that each number is true.
@@ -213,9 +214,15 @@ pub(crate) struct Run {
     /// Repeats of each cell, instead of the campaign's number
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=1000))]
     pub(crate) repeats: Option<u32>,
+    /// Repeat the cells that leave a limit of the campaign undecided, for this time at most, such as
+    /// `10 min`
+    #[arg(long, value_name = "TIME", value_parser = value::long_duration)]
+    pub(crate) until_decided: Option<Duration>,
     /// Go on without the cells that need a program which is not installed; they count as failed
     #[arg(long)]
     pub(crate) skip_missing: bool,
+    #[command(flatten)]
+    pub(crate) junit: Junit,
     #[command(flatten)]
     pub(crate) output: Output,
     #[command(flatten)]
@@ -308,6 +315,8 @@ pub(crate) struct Resume {
     #[arg(long)]
     pub(crate) trust: bool,
     #[command(flatten)]
+    pub(crate) junit: Junit,
+    #[command(flatten)]
     pub(crate) output: Output,
     #[command(flatten)]
     pub(crate) watching: Watching,
@@ -321,6 +330,8 @@ pub(crate) struct Report {
     /// Write the documents into this folder, for a run that cannot be written to
     #[arg(long, value_name = "DIR")]
     pub(crate) out: Option<PathBuf>,
+    #[command(flatten)]
+    pub(crate) junit: Junit,
     #[command(flatten)]
     pub(crate) form: Form,
 }
@@ -397,6 +408,13 @@ pub(crate) struct Form {
     /// Print the result as JSON instead of tables
     #[arg(long)]
     pub(crate) json: bool,
+}
+
+#[derive(Debug, Default, Args)]
+pub(crate) struct Junit {
+    /// Write the outcomes of the campaign's limits as JUnit XML
+    #[arg(long = "junit", value_name = "FILE")]
+    pub(crate) file: Option<PathBuf>,
 }
 
 #[derive(Debug, Args)]

@@ -4,7 +4,7 @@ use crate::exit::{Exit, Failure};
 use crate::{cli, output};
 use journal::Journal;
 use report::{Folders, Report};
-use stats::Progress;
+use stats::{Expected, LimitOutcome, Progress};
 use std::path::Path;
 
 /// Writes every document of a run, prints its result, and returns the exit code.
@@ -12,9 +12,23 @@ pub(crate) fn conclude(
     folders: Folders<'_>,
     journal: &Journal,
     form: cli::Form,
+    junit: &cli::Junit,
 ) -> Result<Exit, Failure> {
     let report = Report::of(journal);
-    let exit = verdict(report.progress());
+    let limits = report.expected();
+    let exits = [
+        verdict(report.progress()),
+        limits.map_or(Exit::Done, of_limits),
+    ];
+    // What is certainly wrong comes before what is not known.
+    let exit = [Exit::CriterionFailed, Exit::Inconclusive]
+        .into_iter()
+        .find(|bad| exits.contains(bad));
+    let exit = exit.unwrap_or(Exit::Done);
+    let limits = match &junit.file {
+        Some(path) => Some((path, compare::junit_of_limits(asked(limits)?))),
+        None => None,
+    };
     // The machine-readable document first: if the disk fills up, it matters most.
     report.write_json(folders.documents)?;
     let json = form.json.then(|| report.json());
@@ -30,6 +44,9 @@ pub(crate) fn conclude(
     });
     // Written before anything is printed: the text names these files.
     report.write(folders.documents)?;
+    if let Some((path, text)) = &limits {
+        output::file(path, text)?;
+    }
     output::stdout(&printed)?;
     Ok(exit)
 }
@@ -39,6 +56,24 @@ pub(crate) const fn within(dir: &Path) -> Folders<'_> {
     Folders {
         run: dir,
         documents: dir,
+    }
+}
+
+/// The limits of a run, of which a file was asked.
+fn asked(limits: Option<&Expected>) -> Result<&Expected, Failure> {
+    limits.ok_or_else(|| {
+        let text = "`--junit` has the limits of a campaign, and this one has none\n\
+                    help: add its key `expect` (docs/campaign.md), or leave the option out";
+        Failure::new(Exit::Usage, text)
+    })
+}
+
+/// The exit code for the limits of a run.
+fn of_limits(limits: &Expected) -> Exit {
+    match limits.outcome {
+        LimitOutcome::Met => Exit::Done,
+        LimitOutcome::Undecided => Exit::Inconclusive,
+        LimitOutcome::Violated => Exit::CriterionFailed,
     }
 }
 

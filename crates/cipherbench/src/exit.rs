@@ -23,7 +23,7 @@ pub(crate) enum Exit {
     /// Everything was done, and every figure is valid.
     Done = 0,
     /// A cell failed, or evidence speaks against its figure; lint found an error; a gate of a
-    /// comparison is violated.
+    /// comparison or a limit of a campaign is violated.
     CriterionFailed = 1,
     /// The command line or a given file is wrong.
     Usage = 2,
@@ -31,7 +31,7 @@ pub(crate) enum Exit {
     CannotBuild = 3,
     /// The run was interrupted; finished trials are kept, and it can be resumed.
     Interrupted = 4,
-    /// Trials are missing, or a gate is undecided.
+    /// Trials are missing, or a gate or a limit is undecided.
     Inconclusive = 5,
 }
 
@@ -39,11 +39,11 @@ pub(crate) enum Exit {
 pub(crate) const EXIT_CODES: &str = "\
 Exit codes:
   0  done
-  1  a criterion failed: a cell is failed or invalid, lint found an error, or a gate is violated
+  1  a criterion failed: a failed or invalid cell, an error of lint, a violated gate or limit
   2  usage or campaign error
   3  the lab cannot be built here (privilege, program, kernel, name or address in use)
   4  interrupted: continue with `cipherbench resume RUN`
-  5  inconclusive: trials are missing, or a gate is undecided";
+  5  inconclusive: trials are missing, or a gate or a limit is undecided";
 
 impl Termination for Exit {
     fn report(self) -> ExitCode {

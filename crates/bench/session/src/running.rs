@@ -5,19 +5,21 @@ use crate::progress::{Phase, State, in_seconds};
 use crate::reporter::Reporter;
 use crate::watch::Watch;
 use engine::EngineInfo;
-use journal::record::{Environment, Header};
+use journal::record::{Added, Environment, Header, Record};
 use journal::{Journal, Writer};
 use lab::programs::{Missing, search_path};
 use lab::{NamespaceLab, Privilege, Setup, privilege};
 use memory_lab::InMemory;
 use plan::{Cell, LabKind, LabPlan, Plan};
 use report::Report;
+use stats::{Results, Round};
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 use std::{env, fs, thread};
 use testbed::{Interrupt, LabError};
 use trial::{Conclusion, Done, Measurer, OnBench, OnDevices};
+use units::human::counted;
 
 /// A lab that is up, with its privilege and interrupt.
 pub struct Session {
@@ -190,19 +192,31 @@ impl Session {
     ) -> Result<Journal, SessionError> {
         // Each round measures until the plan is finished, the user interrupts it, or a host goes
         // away. After a host has come back, the next round makes the trials that remain.
-        let mut done = done.clone();
+        let (mut plan, mut done) = (plan.clone(), done.clone());
         let conclusion = loop {
-            let conclusion = self.measure(plan, &done, (&mut writer, dir), state)?;
-            let Conclusion::LabLost { reason, made } = &conclusion else {
-                break conclusion;
-            };
-            state.phase = Phase::Waiting(reason.clone());
-            self.reporter.board.show(state);
-            if !self.reconnect(&plan.lab, reason)? {
-                break conclusion;
+            let conclusion = self.measure(&plan, &done, (&mut writer, dir), state)?;
+            match &conclusion {
+                Conclusion::LabLost { reason, made } => {
+                    state.phase = Phase::Waiting(reason.clone());
+                    self.reporter.board.show(state);
+                    if !self.reconnect(&plan.lab, reason)? {
+                        break conclusion;
+                    }
+                    // Without the trial during which the host failed, and not the device: it is
+                    // repeated.
+                    done = done.and_made(made.clone(), &journal::read(dir)?);
+                }
+                Conclusion::Finished { .. } => {
+                    let journal = journal::read(dir)?;
+                    let Some(round) = next_round(&journal) else {
+                        break conclusion;
+                    };
+                    done = self.add(&round, &journal, &mut writer, done)?;
+                    let added = round.cells.into_iter().map(|cell| (cell, round.repeats));
+                    plan.expect.added.extend(added);
+                }
+                Conclusion::Busy { .. } | Conclusion::Interrupted => break conclusion,
             }
-            // Without the trial during which the host failed, and not the device: it is repeated.
-            done = done.and_made(made.clone(), &journal::read(dir)?);
         };
         // The lab goes before the documents are written: the messages below say that it is removed,
         // and a long report does not keep its interfaces.
@@ -223,6 +237,43 @@ impl Session {
                 Err(lab_lost(dir, &journal, &reason))
             }
         }
+    }
+
+    /// Records a round of further repeats. Returns what is not made in it: the trials of the cells
+    /// so far, but the ones without a figure, which kept a limit undecided.
+    fn add(
+        &self,
+        round: &Round,
+        journal: &Journal,
+        writer: &mut Writer,
+        done: Done,
+    ) -> Result<Done, SessionError> {
+        let cells = counted(round.cells.len() as u64, "cell");
+        self.reporter.notice(&format!(
+            "limits are undecided: {cells} measured again, up to {} repeats\n",
+            round.repeats
+        ));
+        let added = Added {
+            at_unix_ns: unix_ns(),
+            repeats: round.repeats,
+            cells: round.cells.clone(),
+        };
+        writer
+            .append(&Record::Added(added))
+            .map_err(SessionError::JournalLost)?;
+        let again = |(cell, _): &(String, u32)| round.cells.contains(cell);
+        let mut done = Done {
+            left_out: done.left_out,
+            ..Done::from(journal)
+        };
+        // A trial that failed in a cell of no limit is not made again.
+        let failed = journal.latest_trials().into_keys();
+        let failed = failed.map(|(cell, repeat)| (cell.to_owned(), repeat));
+        done.trials.extend(failed.filter(|trial| !again(trial)));
+        let invalid = journal.invalid_trials();
+        done.trials
+            .retain(|trial| !(again(trial) && invalid.contains(trial)));
+        Ok(done)
     }
 
     /// Runs the trials that are not `done`, while the lab is usable.
@@ -300,6 +351,14 @@ impl Session {
             }
         }
     }
+}
+
+/// The next round of further repeats, if the run adds some and a limit is undecided.
+fn next_round(journal: &Journal) -> Option<Round> {
+    // Without this the results would be computed once more at the end of every run.
+    journal.header.plan.expect.until_decided_ns?;
+    let results = Results::of(journal);
+    results.expect.as_ref()?.next_round(journal, &results)
 }
 
 fn interrupted(dir: &Path, journal: &Journal) -> SessionError {

@@ -4,7 +4,7 @@
 //! The command line becomes the text of a campaign, which is read, checked, run, recorded and
 //! reported like any other, so that devices are named and mistakes reported as in campaigns.
 
-use crate::cli::{DeviceSpeed, Fatigue, Kat, Output, Watching};
+use crate::cli::{DeviceSpeed, Fatigue, Junit, Kat, Output, Watching};
 use crate::command::run::carry_out;
 use crate::exit::{Exit, Failure};
 use campaign::LabFile;
@@ -120,7 +120,7 @@ fn run(
     output: (&Output, &Watching),
 ) -> Result<Exit, Failure> {
     let plan = plan(name, repeats, devices, trial)?;
-    carry_out(out, output, plan, OnMissing::Refuse)
+    carry_out(out, output, &Junit::default(), plan, OnMissing::Refuse)
 }
 
 fn plan(name: &str, repeats: u32, devices: &[String], trial: &str) -> Result<Plan, Failure> {

@@ -9,7 +9,12 @@ use report::Folders;
 use std::fs;
 
 pub(crate) fn report(arguments: &Report) -> Result<Exit, Failure> {
-    let Report { run, out, form } = arguments;
+    let Report {
+        run,
+        out,
+        junit,
+        form,
+    } = arguments;
     let dir = &fleet::folder_of(run)?;
     let journal = journal::read(dir)?;
     // A journal with a damaged tail still gives a report, but never silently.
@@ -28,5 +33,5 @@ pub(crate) fn report(arguments: &Report) -> Result<Exit, Failure> {
         run: dir,
         documents: out.as_ref().unwrap_or(dir),
     };
-    documents::conclude(folders, &journal, *form)
+    documents::conclude(folders, &journal, *form, junit)
 }

@@ -22,6 +22,7 @@ pub(crate) fn resume(arguments: &Resume) -> Result<Exit, Failure> {
         invalid: again,
         skip_missing,
         trust,
+        junit,
         output: options,
         watching,
     } = arguments;
@@ -45,7 +46,7 @@ pub(crate) fn resume(arguments: &Resume) -> Result<Exit, Failure> {
                 ));
             }
         }
-        return conclude(within(dir), &journal, options.form);
+        return conclude(within(dir), &journal, options.form, junit);
     }
     // Before anything of the plan is carried out: its commands run with this user's rights.
     trust::require(&writer, plan, *trust, agrees)?;
@@ -67,7 +68,7 @@ pub(crate) fn resume(arguments: &Resume) -> Result<Exit, Failure> {
     let journal = session.carry_out(plan, &done, writer, dir);
     let concluded = journal
         .map_err(Failure::from)
-        .and_then(|journal| conclude(within(dir), &journal, options.form));
+        .and_then(|journal| conclude(within(dir), &journal, options.form, junit));
     pages.finish();
     concluded
 }

@@ -1,7 +1,7 @@
 //! `cipherbench run [CAMPAIGN]` and `calibrate [CAMPAIGN]`: from a campaign to its report.
 
 use super::live::Pages;
-use crate::cli::{Output, Run, Watching};
+use crate::cli::{Junit, Output, Run, Watching};
 use crate::documents::{conclude, within};
 use crate::exit::{Exit, Failure};
 use crate::{signals, version};
@@ -16,12 +16,16 @@ use trial::Done;
 /// lab is built, then the run's folder is created with every file that will be written at the end,
 /// then the trials run.
 pub(crate) fn run(arguments: &Run) -> Result<Exit, Failure> {
-    carry_out(
-        &arguments.out,
-        (&arguments.output, &arguments.watching),
-        plan(arguments)?,
-        OnMissing::by_option(arguments.skip_missing),
-    )
+    let plan = with_limits(arguments, plan(arguments)?)?;
+    let on_missing = OnMissing::by_option(arguments.skip_missing);
+    let Run {
+        out,
+        output,
+        watching,
+        junit,
+        ..
+    } = arguments;
+    carry_out(out, (output, watching), junit, plan, on_missing)
 }
 
 /// Runs only the calibration of a campaign: its frame tests with nothing in the path.
@@ -33,13 +37,36 @@ pub(crate) fn calibrate(arguments: &Run) -> Result<Exit, Failure> {
                     help: `throughput`, `latency` and their kin are; see docs/campaign.md";
         return Err(Failure::new(Exit::Usage, text));
     }
+    let plan = with_limits(arguments, plan)?;
     let on_missing = OnMissing::by_option(arguments.skip_missing);
-    carry_out(
-        &arguments.out,
-        (&arguments.output, &arguments.watching),
-        plan,
-        on_missing,
-    )
+    let Run {
+        out,
+        output,
+        watching,
+        junit,
+        ..
+    } = arguments;
+    carry_out(out, (output, watching), junit, plan, on_missing)
+}
+
+/// The plan with the options about its limits, which a plan without limits refuses before anything
+/// is measured.
+fn with_limits(arguments: &Run, mut plan: Plan) -> Result<Plan, Failure> {
+    let asked = [
+        (arguments.until_decided.is_some(), "--until-decided"),
+        (arguments.junit.file.is_some(), "--junit"),
+    ];
+    if let Some((_, option)) = asked.iter().find(|(is_asked, _)| *is_asked)
+        && plan.expect.is_empty()
+    {
+        let text = format!(
+            "`{option}` is about limits, and this campaign has none\n\
+             help: add its key `expect` (docs/campaign.md), or leave the option out"
+        );
+        return Err(Failure::new(Exit::Usage, text));
+    }
+    plan.expect.until_decided_ns = arguments.until_decided.map(plan::nanos);
+    Ok(plan)
 }
 
 fn plan(arguments: &Run) -> Result<Plan, Failure> {
@@ -58,6 +85,7 @@ fn plan(arguments: &Run) -> Result<Plan, Failure> {
 pub(crate) fn carry_out(
     out: &Path,
     (options, watching): (&Output, &Watching),
+    junit: &Junit,
     mut plan: Plan,
     on_missing: OnMissing,
 ) -> Result<Exit, Failure> {
@@ -98,7 +126,7 @@ pub(crate) fn carry_out(
     let journal = session.carry_out(&header.plan, &done, writer, &dir);
     let concluded = journal
         .map_err(Failure::from)
-        .and_then(|journal| conclude(within(&dir), &journal, options.form));
+        .and_then(|journal| conclude(within(&dir), &journal, options.form, junit));
     pages.finish();
     concluded
 }

@@ -16,6 +16,7 @@ mod hosts;
 mod init;
 mod interrupts;
 mod kme;
+mod limits;
 mod lists;
 mod live;
 mod places;
@@ -180,6 +181,11 @@ fn main() -> ExitCode {
             threads_are_measured_alone_and_together,
             curves_are_charted_and_kept_in_the_cache,
             insecure_suites_and_engines_are_marked_everywhere,
+        ),
+        tests!(None, limits:
+            limits_decide_the_exit_code,
+            undecided_limits_get_repeats_until_they_are_decided,
+            options_about_limits_need_a_campaign_with_limits,
         ),
         tests!(None, frames: an_invalid_spec_is_an_error),
         tests!(None, trust:
