@@ -14,6 +14,8 @@ mod device;
 mod events;
 #[path = "../tests/truth/evidence.rs"]
 mod evidence;
+#[path = "../tests/truth/expect.rs"]
+mod expect;
 #[path = "../tests/device/lazy.rs"]
 mod lazy;
 #[path = "../tests/truth/lies.rs"]
@@ -85,6 +87,7 @@ fn main() -> Result<(), Box<dyn Error>> {
     events_and_rates(seeds.div_ceil(SEEDS_PER_EVENT));
     judgements(seeds.div_ceil(SEEDS_PER_EVENT));
     verdicts(seeds.div_ceil(SEEDS_PER_CAMPAIGN));
+    limits(seeds);
     short_times(seeds.div_ceil(SEEDS_PER_CAMPAIGN));
     lies_found(seeds);
     honest_devices(seeds.div_ceil(SEEDS_PER_CAMPAIGN));
@@ -350,6 +353,34 @@ fn words(has_truth: bool, found: &Agreement) -> String {
 
 /// False verdicts: of a device that is slower than the tester, of one that is faster, and with a
 /// tester of which neither can be said.
+/// How often a limit is decided, and how often falsely.
+fn limits(seeds: u64) {
+    println!(
+        "\n| Two limits | Looks | Runs | Decided | Falsely violated | Falsely met | Mean repeats |"
+    );
+    println!("| --- | --- | --: | --: | --: | --: | --: |");
+    for case in expect::cases() {
+        for (repeats, until_decided, looks) in [
+            (3, false, "one, 3 repeats"),
+            (10, false, "one, 10 repeats"),
+            (3, true, "until decided"),
+        ] {
+            let found = case.count(repeats, until_decided, seeds);
+            let runs = f64::from(found.runs.max(1));
+            let percent = |count: u32| 100.0 * f64::from(count) / runs;
+            println!(
+                "| {} | {looks} | {} | {:.1} % | {:.1} % | {:.1} % | {:.1} |",
+                case.name,
+                found.runs,
+                percent(found.decided) / 2.0,
+                percent(found.falsely_violated),
+                percent(found.falsely_met),
+                f64::from(found.repeats) / runs
+            );
+        }
+    }
+}
+
 fn verdicts(seeds: u64) {
     let fast = plan("throughput: { frame: 64 B, profile: fast }");
     println!(

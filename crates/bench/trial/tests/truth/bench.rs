@@ -216,7 +216,17 @@ pub(crate) type Recorded = (String, u32, ProcedureResult, Vec<String>);
 
 /// The figures and warnings of a run with these records.
 pub(crate) fn results(plan: &Plan, records: Vec<Recorded>) -> Results {
-    let mut journal = Journal::new(Header {
+    let mut journal = empty_journal(plan);
+    for record in records {
+        accept(&mut journal, record);
+    }
+    journal.end = Some(End { at_unix_ns: 1 });
+    Results::of(&journal)
+}
+
+/// A run that has just begun.
+pub(crate) fn empty_journal(plan: &Plan) -> Journal {
+    Journal::new(Header {
         format: FORMAT_VERSION,
         started_unix_ns: 0,
         command: Vec::new(),
@@ -226,30 +236,30 @@ pub(crate) fn results(plan: &Plan, records: Vec<Recorded>) -> Results {
             ..Environment::default()
         },
         plan: plan.clone(),
+    })
+}
+
+/// Adds a trial of a second to a run.
+pub(crate) fn accept(journal: &mut Journal, (cell, repeat, found, reasons): Recorded) {
+    let measured = Box::new(Measured {
+        figures: Figures::Frames(Box::new(found.result)),
+        ..Measured::default()
     });
-    for (cell, repeat, found, reasons) in records {
-        let measured = Box::new(Measured {
-            figures: Figures::Frames(Box::new(found.result)),
-            ..Measured::default()
-        });
-        let record = TrialRecord {
-            cell,
-            repeat,
-            started_unix_ns: 0,
-            duration_ns: 0,
-            clock_step_ns: 0,
-            commands: Vec::new(),
-            outcome: if reasons.is_empty() {
-                Outcome::Measured(measured)
-            } else {
-                Outcome::Invalid { reasons, measured }
-            },
-        };
-        let accepted = journal.accept(Record::Trial(Box::new(record)));
-        accepted.unwrap_or_else(|error| panic!("{error}"));
-    }
-    journal.end = Some(End { at_unix_ns: 1 });
-    Results::of(&journal)
+    let record = TrialRecord {
+        cell,
+        repeat,
+        started_unix_ns: 0,
+        duration_ns: 1_000_000_000,
+        clock_step_ns: 0,
+        commands: Vec::new(),
+        outcome: if reasons.is_empty() {
+            Outcome::Measured(measured)
+        } else {
+            Outcome::Invalid { reasons, measured }
+        },
+    };
+    let accepted = journal.accept(Record::Trial(Box::new(record)));
+    accepted.unwrap_or_else(|error| panic!("{error}"));
 }
 
 /// Agreement with the truth over many seeds.

@@ -7,6 +7,7 @@ mod bench;
 mod device;
 mod events;
 mod evidence;
+mod expect;
 mod lies;
 mod procedures;
 mod watched;
@@ -283,6 +284,25 @@ fn stalls_of_the_sender_do_not_move_a_figure_by_3_per_cent() {
         let found = over_seeds(|seed| bounds(&fast, &find(&fast, model, stalls, seed), "ndr"));
         let found = agreement(Some((CAPACITY, CAPACITY)), &found);
         assert!(found.bias_percent.abs() <= 3.0, "{queue_s}: {found:?}");
+    }
+}
+
+/// 5 % of the runs, and two standard deviations of that many.
+#[test]
+fn no_limit_is_falsely_met_or_violated_in_more_than_5_per_cent() {
+    for case in expect::cases() {
+        for (repeats, until_decided, seeds, most) in [(3, false, 60, 6), (3, true, 30, 3)] {
+            let found = case.count(repeats, until_decided, seeds);
+            let what = format!("{}, {until_decided}: {found:?}", case.name);
+            println!("{what}");
+            assert!(found.falsely_violated <= most, "{what}");
+            assert!(found.falsely_met <= most, "{what}");
+            // Clear limits are decided.
+            let is_clear = ["3 %", "6 %", "no loss", "one frame"];
+            if until_decided && is_clear.iter().any(|word| case.name.contains(word)) {
+                assert_eq!(found.decided, 2 * found.runs, "{what}");
+            }
+        }
     }
 }
 
