@@ -166,7 +166,7 @@ fn what_happened_to_the_lines_is_said() {
 #[test]
 fn a_changed_version_does_not_switch_checksums_off() {
     let (dir, mut lines) = run();
-    lines[0] = lines[0].replace("\"format\":7", "\"format\":5");
+    lines[0] = lines[0].replace("\"format\":8", "\"format\":5");
     let error = damaged(dir.path(), &lines);
     assert!(
         error.contains("the header's `format` was changed"),

@@ -86,11 +86,11 @@ fn a_folder_without_a_journal_is_distinguished_from_a_missing_folder() {
 #[test]
 fn another_format_version_is_refused_with_both_versions() {
     // The version is reported even if fields of another format are unknown.
-    for format in [0, 8, 16] {
+    for format in [0, 9, 16] {
         let header = format!(r#"{{"record":"header","format":{format},"new":true}}"#);
         let dir = folder(&[&header]);
         let message = error(dir.path());
-        let wanted = format!("has journal format {format}, this program reads formats 1 to 7");
+        let wanted = format!("has journal format {format}, this program reads formats 1 to 8");
         assert!(message.contains(&wanted), "{message}");
     }
 }

@@ -7,7 +7,7 @@ use crate::layout::Run;
 use stats::{ExpectResult, Expected, ExpectedCell, LimitOutcome};
 use units::human::duration_ns;
 
-pub(super) const SECTION: Section = Section::result("limits", "Limits", |run, out| {
+pub(super) const SECTION: Section = Section::result("expect", "Expected limits", |run, out| {
     if let Some(found) = &run.results.expect {
         out.table(outcomes(run, found, out.is_short()));
     }

@@ -7,7 +7,7 @@ use std::fs;
 
 const DUTS_AND_TRIALS: &str = "\
 campaign: c
-duts: [direct, cipherbench, router]
+duts: [direct, cipherbench, xfrm]
 trials:
   - tcp: { mtu: [1500 B, 9000 B] }
   - udp: { mtu: 1500 B }
@@ -48,7 +48,7 @@ fn every_mistake_of_limits_is_reported_at_its_place() {
   - latency p99 at 20 % <= 1 ms
   - tcp throughput drops > 5 %
   - tcp dut=direct throughput >= 80 % of baseline
-  - tcp throughput >= 80 % of dut=rooter
+  - tcp throughput >= 80 % of dut=xfmr
   - tcp throughput >= 80 % of run=nowhere
 ";
     let text = format!("{DUTS_AND_TRIALS}{limits}");
@@ -61,7 +61,7 @@ fn a_plan_has_its_limits_as_written() {
     let plan = plan(
         "  - tcp dut=cipherbench throughput >= 1 Gbit/s
   - tcp throughput >= 20 % of baseline
-  - tcp dut=cipherbench throughput drops > 80 % against dut=router
+  - tcp dut=cipherbench throughput drops > 80 % against dut=xfrm
   - round trip p99 <= 3 ms
   - latency p99 at 50 % <= 2 ms
   - loss at 10 kpps = 0
@@ -86,6 +86,6 @@ fn a_limit_is_found_in_a_folder_that_is_no_run() {
     let limit = "  - tcp throughput drops > 5 % against run=old\n";
     fs::write(&path, format!("{DUTS_AND_TRIALS}{limit}")).unwrap();
     let error = load(&path, &HOST).unwrap_err().to_string();
-    assert!(error.contains("c.yaml:11:46"), "{error}");
+    assert!(error.contains("c.yaml:11:40"), "{error}");
     assert!(error.contains("help: name the folder of a run"), "{error}");
 }

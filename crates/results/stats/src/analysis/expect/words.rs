@@ -35,7 +35,7 @@ pub fn machine(environment: &Environment) -> String {
 /// In per cent, of an interval that misses with the chance `alpha`.
 pub(super) fn certainty(alpha: f64) -> String {
     // Several limits and looks share 5 %, so that it may be well above 95.
-    let percent = (1e5 * (1.0 - alpha)).floor() / 1e3;
+    let percent = (1e5 * (1.0 - alpha)).round() / 1e3;
     percent.to_string()
 }
 
