@@ -58,6 +58,7 @@ fn open(run: &str) -> Result<Journal, String> {
     match run.strip_prefix("sample:") {
         None => journal::read(run.as_ref()).map_err(|error| error.to_string()),
         Some("insecure") => Ok(fixture::insecure()),
+        Some("limits") => Ok(fixture::limits()),
         Some("quick") => Ok(fixture::quick()),
         Some("http") => Ok(fixture::http()),
         Some("troubled") => Ok(fixture::troubled()),

@@ -248,8 +248,8 @@ impl<'a> Judge<'a> {
     /// Repeats of a cell at a look, from 0.
     fn repeats(&self, cell: &str, look: usize) -> u32 {
         let rounds = self.journal.added.iter().take(look);
-        let own = rounds.filter(|round| round.cells.iter().any(|id| id == cell));
-        let last = own.last().map(|round| round.repeats);
+        let mut own = rounds.filter(|round| round.cells.iter().any(|id| id == cell));
+        let last = own.next_back().map(|round| round.repeats);
         last.unwrap_or(self.journal.header.plan.repeats)
     }
 

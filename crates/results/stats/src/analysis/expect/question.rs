@@ -31,8 +31,8 @@ pub(super) struct Question {
 pub(super) enum Kind {
     /// A figure by a constant or by another figure.
     Ratio {
-        own: Reading,
-        from: From,
+        own: Box<Reading>,
+        from: Box<From>,
         bound: Bound,
         /// The ratio at the limit; 1 with a constant.
         ratio: f64,
@@ -147,7 +147,7 @@ impl Question {
                 if let Some(bands) = own.value.bands {
                     return Answer::Bands(bands, repeats);
                 }
-                let change = match from {
+                let change = match &**from {
                     From::Constant(limit, _) => Change::against(&own, *limit),
                     From::Cell(place, other) => {
                         let cell = &judge.cells[*place];
@@ -236,11 +236,8 @@ impl Question {
         let repeats = change.repeats().1;
         let (_, unit, _) = self.limit(judge);
         // Of a constant the interval is of the figure itself.
-        let size = match &self.kind {
-            Kind::Ratio {
-                from: From::Constant(limit, _),
-                ..
-            } => *limit,
+        let size = match self.from() {
+            Some(From::Constant(limit, _)) => *limit,
             _ => 1.0,
         };
         let figure = size * change.ratio();
@@ -279,15 +276,11 @@ impl Question {
                 reason.push_str(&words::advice(needed, repeats, more, judge.looks_again));
             }
         }
-        if let Kind::Ratio {
-            from:
-                From::Run {
-                    machine: Some(machine),
-                    folder,
-                    ..
-                },
+        if let Some(From::Run {
+            machine: Some(machine),
+            folder,
             ..
-        } = &self.kind
+        }) = self.from()
         {
             reason.push_str(&format!(
                 " Run {folder} was made on another machine: {machine}."
@@ -306,10 +299,18 @@ impl Question {
         }
     }
 
+    /// What the figure is limited by, if it has a ratio to that.
+    fn from(&self) -> Option<&From> {
+        match &self.kind {
+            Kind::Ratio { from, .. } => Some(from),
+            Kind::Loss(_) | Kind::Without(_) => None,
+        }
+    }
+
     /// The limit with its unit, and the other figure.
     fn limit(&self, judge: &Judge<'_>) -> (f64, Option<GateUnit>, Option<String>) {
         match &self.kind {
-            Kind::Ratio { from, ratio, .. } => match from {
+            Kind::Ratio { from, ratio, .. } => match &**from {
                 From::Constant(limit, unit) => (*limit, Some(*unit), None),
                 From::Cell(place, _) => (*ratio, None, Some(judge.cells[*place].id.clone())),
                 From::Run { folder, .. } => (*ratio, None, Some(folder.clone())),
@@ -408,8 +409,8 @@ fn kind(
 ) -> Kind {
     match &gate.limit {
         GateLimit::Figure { bound, value, unit } => Kind::Ratio {
-            own,
-            from: From::Constant(*value, *unit),
+            own: Box::new(own),
+            from: Box::new(From::Constant(*value, *unit)),
             bound: *bound,
             ratio: 1.0,
         },
@@ -425,8 +426,8 @@ fn kind(
             };
             match from {
                 Ok(from) => Kind::Ratio {
-                    own,
-                    from,
+                    own: Box::new(own),
+                    from: Box::new(from),
                     bound: *bound,
                     ratio: *ratio,
                 },

@@ -54,10 +54,10 @@ impl Expected {
 /// Mean time of the trials of a cell so far; as estimated without one.
 fn time_ns(journal: &Journal, id: &str) -> u64 {
     let trials = journal.trials.iter().filter(|trial| trial.cell == id);
-    let (count, sum) = trials.fold((0, 0_u64), |(count, sum), trial| {
+    let (count, sum) = trials.fold((0_u64, 0_u64), |(count, sum), trial| {
         (count + 1, sum.saturating_add(trial.duration_ns))
     });
     let planned = journal.header.plan.cells.iter().find(|cell| cell.id == id);
     let estimate = planned.map_or(0, |cell| cell.estimate_ns);
-    if count > 0 { sum / count } else { estimate }
+    sum.checked_div(count).unwrap_or(estimate)
 }

@@ -331,7 +331,7 @@ impl Parser<'_> {
         tokens: &[Token],
         reference: Option<GateReference>,
     ) -> Result<GateLimit, GateError> {
-        self.tokens = tokens.to_vec().into_iter();
+        self.tokens = Vec::from(tokens).into_iter();
         self.sign(">")?;
         let number = self.next("a number of per cent")?;
         // Nothing drops by 100 % or more. `contains` also refuses `nan`, which `parse` accepts.
