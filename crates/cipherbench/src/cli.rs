@@ -214,8 +214,8 @@ pub(crate) struct Run {
     /// Repeats of each cell, instead of the campaign's number
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=1000))]
     pub(crate) repeats: Option<u32>,
-    /// Repeat the cells that leave a limit of the campaign undecided, for this time at most, such as
-    /// `10 min`
+    /// Repeat the cells that leave a limit of the campaign undecided, for this time at most, such
+    /// as `10 min`
     #[arg(long, value_name = "TIME", value_parser = value::long_duration)]
     pub(crate) until_decided: Option<Duration>,
     /// Go on without the cells that need a program which is not installed; they count as failed

@@ -19,4 +19,5 @@ mod site;
 
 pub use error::LiveError;
 pub use page::parts::encoded;
-pub use server::{Bound, Server, Site};
+pub use server::{Bound, Server};
+pub use site::Site;

@@ -1,10 +1,8 @@
 //! The server of pages: its address, and its thread.
 
 use crate::error::LiveError;
-use crate::site::{self, Pages};
-use session::progress::Board;
+use crate::site::{self, Pages, Site};
 use std::net::{SocketAddr, TcpListener};
-use std::path::PathBuf;
 use std::sync::Arc;
 use std::thread::{self, JoinHandle};
 use std::time::{Duration, Instant};
@@ -54,17 +52,6 @@ impl Bound {
     pub fn is_public(&self) -> bool {
         !self.address.ip().is_loopback()
     }
-}
-
-/// The content of the pages.
-#[derive(Debug, Clone)]
-pub struct Site {
-    /// Folder of the runs.
-    pub root: PathBuf,
-    /// Host names that browsers may use, besides addresses and `localhost`.
-    pub names: Vec<String>,
-    /// The state of the run that this process makes.
-    pub current: Option<Board>,
 }
 
 /// A server on a thread. Dropping it ends it at once.

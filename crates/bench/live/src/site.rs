@@ -4,7 +4,6 @@ mod comparison;
 mod overview;
 mod progress;
 
-use crate::server::Site;
 use crate::shelf::Shelf;
 use axum::Router;
 use axum::extract::{Path, Request, State};
@@ -18,6 +17,7 @@ use page::{Content, OpenPage, Places, SCRIPT, Shell, answer, parts, style, updat
 use session::SessionError;
 use session::progress::{Board, Phase};
 use session::runs::Run;
+use std::path::PathBuf;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
@@ -34,6 +34,17 @@ const STEP: Duration = Duration::from_millis(250);
 
 const KIND: &str = "Runs";
 const PAGES: [(&str, &str); 1] = [("/", "All runs")];
+
+/// The content of the pages.
+#[derive(Debug, Clone)]
+pub struct Site {
+    /// Folder of the runs.
+    pub root: PathBuf,
+    /// Host names that browsers may use, besides addresses and `localhost`.
+    pub names: Vec<String>,
+    /// The state of the run that this process makes.
+    pub current: Option<Board>,
+}
 
 /// What the routes share.
 #[derive(Debug)]

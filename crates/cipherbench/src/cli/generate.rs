@@ -16,10 +16,10 @@ pub(crate) enum Generate {
     },
     /// Print the completions of a shell
     ///
-    /// For bash, in ~/.bashrc: `source <(cipherbench generate completions bash)`; for zsh the same
-    /// in ~/.zshrc, after `compinit`; for fish, in ~/.config/fish/config.fish: `cipherbench generate
-    /// completions fish | source`. The packages have them. The script calls the program, which knows
-    /// shipped campaigns and labs, and the runs in `runs`.
+    /// For bash, in ~/.bashrc: `source <(cipherbench generate completions bash)`; for zsh the
+    /// same in ~/.zshrc, after `compinit`; for fish, in ~/.config/fish/config.fish: `cipherbench
+    /// generate completions fish | source`. The packages have them. The script calls the program,
+    /// which knows shipped campaigns and labs, and the runs in `runs`.
     Completions {
         /// The shell
         #[arg(value_enum)]

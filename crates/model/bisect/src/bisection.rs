@@ -3,7 +3,7 @@
 use crate::ask::{Ask, Config, Entry, LogRatio, Order, Step, Test};
 use crate::evidence::{Evidence, Expected, Shown};
 use crate::posterior::Posterior;
-use crate::simulate::SplitMix64;
+use crate::random::SplitMix64;
 use crate::{BisectError, Estimate, Found, Outcome, Rest, Undecided};
 use std::collections::{BTreeMap, BTreeSet};
 use std::ops::RangeInclusive;

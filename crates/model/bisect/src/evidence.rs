@@ -260,7 +260,7 @@ fn noise(at: f64, scale: f64) -> f64 {
 #[cfg(test)]
 mod tests {
     use super::{Evidence, Expected};
-    use crate::simulate::SplitMix64;
+    use crate::random::SplitMix64;
 
     const TESTS: usize = 500;
 

@@ -44,6 +44,7 @@ mod estimate;
 mod evidence;
 mod outcome;
 mod posterior;
+mod random;
 pub mod simulate;
 
 pub use ask::{Ask, Change, Config, Entry, LogRatio, Order, Step, Test};

@@ -1,5 +1,6 @@
 //! Simulated versions of known truth, to try bisections on.
 
+use crate::random::SplitMix64;
 use crate::{Ask, BisectError, Bisection, LogRatio, Order, Outcome, Step};
 
 /// Versions whose figures are known, on a machine with noise. A seed repeats the same figures.
@@ -27,31 +28,6 @@ pub struct Noise {
     pub slowed: f64,
     /// Change of the machine's speed from one figure to the next, as a logarithm.
     pub drift: f64,
-}
-
-/// The random numbers of SplitMix64.
-#[derive(Debug, Clone)]
-pub(crate) struct SplitMix64(pub(crate) u64);
-
-impl SplitMix64 {
-    pub(crate) const fn next(&mut self) -> u64 {
-        self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
-        let mut bits = self.0;
-        bits = (bits ^ (bits >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
-        bits = (bits ^ (bits >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
-        bits ^ (bits >> 31)
-    }
-
-    /// Over 0 and up to 1.
-    pub(crate) fn uniform(&mut self) -> f64 {
-        ((self.next() >> 11) + 1) as f64 / (1_u64 << 53) as f64
-    }
-
-    /// Normal with a standard deviation of 1 (Box and Muller).
-    pub(crate) fn normal(&mut self) -> f64 {
-        let angle = std::f64::consts::TAU * self.uniform();
-        (-2.0 * self.uniform().ln()).sqrt() * angle.cos()
-    }
 }
 
 impl Noise {

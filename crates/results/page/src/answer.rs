@@ -42,7 +42,7 @@ const HEADERS: [(HeaderName, &str); 7] = [
     ),
 ];
 
-/// Answers a request that [`refusal`] lets pass, with the headers of every answer; `names` are host
+/// Answers a request that is not refused, with the headers of every answer; `names` are host
 /// names that browsers may use.
 pub async fn answer(names: &[String], request: Request, next: Next) -> Response {
     let refused = refusal(names, request.method(), request.uri(), request.headers());

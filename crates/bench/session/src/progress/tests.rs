@@ -97,7 +97,7 @@ fn a_run_of_another_process_is_known_by_its_journal() {
     let state = observed(&journal);
     let current = state.now.as_ref().unwrap();
     assert_eq!(current.cell, trials[2].cell.id);
-    assert!(current.time(now).starts_with("for 0:05 of about "));
+    assert!(current.time(now).starts_with("for 5 s of about "));
     let estimates = trials[2..].iter().map(|trial| trial.cell.estimate_ns);
     let left_ns = 2 * estimates.sum::<u64>() - 5 * second;
     assert_eq!(state.left(now), Some(Duration::from_nanos(left_ns)));

@@ -26,7 +26,8 @@ fn outcomes(run: &Run<'_>, found: &Expected, short: bool) -> Table {
     let table = Table::new("Limits", note).labels(["Outcome", "Limit"]);
     // The device is a part of the cell's id.
     let mut table = table.texts(if short {
-        vec!["Cell", "Why"]
+        // Further columns would not fit, and the reason has the figure.
+        vec!["Why"]
     } else {
         vec!["Cell", "Quantity", "Why"]
     });
@@ -52,7 +53,7 @@ fn outcomes(run: &Run<'_>, found: &Expected, short: bool) -> Table {
             None => {
                 let why = Cell::plain("It is about no cell that this run has.");
                 let missing = [Cell::absent("none"), Cell::absent("none")];
-                let cells = missing.into_iter().take(if short { 1 } else { 2 });
+                let cells = missing.into_iter().take(if short { 0 } else { 2 });
                 [name, limit]
                     .into_iter()
                     .chain(cells)
@@ -65,10 +66,14 @@ fn outcomes(run: &Run<'_>, found: &Expected, short: bool) -> Table {
                     Some(known) => format!("{} in {}", known.dut, known.group),
                     None => cell.cell.clone(),
                 };
-                let quantity = (!short).then(|| Cell::plain(&cell.quantity));
-                let why = Cell::plain(reason(cell));
-                let known = [name, limit, Cell::plain(id)].into_iter();
-                known.chain(quantity).chain([why]).collect()
+                if short {
+                    let why = Cell::plain(format!("{id}: {}", reason(cell)));
+                    vec![name, limit, why]
+                } else {
+                    let cells = [Cell::plain(id), Cell::plain(&cell.quantity)].into_iter();
+                    let known = [name, limit].into_iter().chain(cells);
+                    known.chain([Cell::plain(reason(cell))]).collect()
+                }
             }
         };
         table.push(row);

@@ -92,7 +92,7 @@ fn an_outage_without_an_end_has_no_longest_and_is_named_in_a_table_of_its_own() 
 #[test]
 fn resets_whose_two_times_differ_are_marked_and_listed() {
     let (_, page) = parse(&fixture::disturbed());
-    let resets = table(&page, "Reset, process killed, both");
+    let resets = table(&page, "Reset, process killed, frames");
     assert_eq!(figure(&resets, "cipherbench", "Differing"), "0");
     assert_eq!(figure(&resets, "boringtun", "Differing"), "9 of 9");
     assert_eq!(figure(&resets, "boringtun", "Without recovery"), "0");
@@ -203,11 +203,11 @@ fn no_cell_of_a_disturbed_plan_is_left_out_of_the_tables() {
     let (_, page) = parse(&journal);
     let devices = |caption: &str| table(&page, caption).len() - 1;
     let tables = [
-        ("Rekeys under load, both", 2),
+        ("Rekeys under load, frames", 2),
         ("Rekeys under load: loss and latency", 4),
         ("Failover", 6),
-        ("Reset, process killed, both", 3),
-        ("Tunnels set up under load, both", 3),
+        ("Reset, process killed, frames", 3),
+        ("Tunnels set up under load, frames", 3),
         ("Hostile packets: forwarded", 6),
         ("Hostile packets: loss and latency", 30),
     ];

@@ -382,7 +382,7 @@ fn a_load_says_what_left_too_late_beside_what_never_left() {
     // Twice the time that it should have taken: half of the frames were late.
     trial.elapsed_ns = 2 * trial.duration_ns;
     (trial.sent, trial.received) = (90_000, 90_000);
-    let found = markdown_rows(&report::build(&journal).markdown, "Load, both");
+    let found = markdown_rows(&report::build(&journal).markdown, "Load, frames");
     let late = found[0].iter().position(|cell| cell == "45000");
     assert_eq!(
         late,

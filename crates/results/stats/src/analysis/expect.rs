@@ -14,9 +14,10 @@
 //! answer, which sums up to 5 % for any number of looks. Runs without added repeats have one look,
 //! at 5 %. A limit keeps the answer of the first look that decided it.
 //!
-//! Unlike a claim, a limit is about the figure in this lab, whatever limits it; the reason names the
-//! tester, link or machine if it was that.
+//! Unlike a claim, a limit is about the figure in this lab, whatever limits it; the reason names
+//! the tester, link or machine if it was that.
 
+mod loads;
 mod loss;
 mod question;
 mod round;

@@ -10,9 +10,9 @@
 //! value     = word | '"' text '"'
 //! ```
 //!
-//! `>=`, `<=` and `=` say what must hold, `drops` and `rises` what must not happen. A gate is met if
-//! the whole interval of the figure keeps it, and violated if all of it breaks it. Otherwise it is
-//! undecided, which counts as not met.
+//! `>=`, `<=` and `=` say what must hold, `drops` and `rises` what must not happen. A gate is met
+//! if the whole interval of the figure keeps it, and violated if all of it breaks it. Otherwise it
+//! is undecided, which counts as not met.
 
 mod check;
 mod filter;

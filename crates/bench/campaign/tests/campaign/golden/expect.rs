@@ -34,6 +34,7 @@ fn every_mistake_of_limits_is_reported_at_its_place() {
   - 'tcp dut=\"a b throughput >= 5 Gbit/s'
   - tcp throughput = 5 Gbit/s
   - [tcp]
+  - tcp throughput >= 80 % of run=nowhere
 ";
     let text = format!("{DUTS_AND_TRIALS}{limits}");
     let mut all = format!("{}\n", from_text("c.yaml", &text).unwrap_err());
@@ -49,7 +50,6 @@ fn every_mistake_of_limits_is_reported_at_its_place() {
   - tcp throughput drops > 5 %
   - tcp dut=direct throughput >= 80 % of baseline
   - tcp throughput >= 80 % of dut=xfmr
-  - tcp throughput >= 80 % of run=nowhere
 ";
     let text = format!("{DUTS_AND_TRIALS}{limits}");
     all.push_str(&format!("\n{}\n", from_text("c.yaml", &text).unwrap_err()));

@@ -7,7 +7,7 @@
 //! `loss = 0` is about the frames that were sent: one lost frame violates it. No number of frames
 //! shows that none is ever lost, so that the reason has the share that they exclude.
 
-use super::question::loads_at;
+use super::loads::loads_at;
 use super::{ExpectedCell, words};
 use crate::analysis::change::REPEATS_MAX;
 use crate::analysis::gate::{Gate, GateLoad, GateUnit, LimitOutcome};

@@ -1,5 +1,6 @@
 //! One limit on one figure of one cell.
 
+use super::loads::loads_at;
 use super::loss::Loss;
 use super::{ExpectedCell, Judge, words};
 use crate::analysis::change::{Change, Needed, Pairing};
@@ -12,9 +13,6 @@ use crate::figures::estimate::{Estimate, Sample};
 use crate::figures::frames::{LayerRates, LoadResult};
 use plan::{Bound, LatencyPath, StoredFigure, StoredRun};
 use units::Layer;
-
-/// Loads that are this near are the same: a generator rounds.
-const SAME_LOAD: f64 = 0.005;
 
 /// A limit on one figure.
 pub(super) struct Question {
@@ -355,20 +353,6 @@ fn readings(cell: &CellResult, gate: &Gate) -> Vec<Reading> {
     }
     let all = cell.readings().into_iter().filter(is_asked);
     all.map(|reading| in_unit(cell, reading, gate)).collect()
-}
-
-/// The loads of a frame test that are the asked one; all without one.
-pub(super) fn loads_at(cell: &CellResult, at: Option<GateLoad>) -> Vec<&LoadResult> {
-    let loads = cell.frames().map_or(&[][..], |frames| frames.loads());
-    let is_it = |load: &&LoadResult| match at {
-        None => true,
-        Some(GateLoad::Percent(percent)) => load.percent == Some(percent.into()),
-        Some(GateLoad::FramesPerS(rate)) => {
-            let intended = load.intended_frames_per_s.as_ref();
-            intended.is_some_and(|found| (found.mean / rate as f64 - 1.0).abs() < SAME_LOAD)
-        }
-    };
-    loads.iter().filter(is_it).collect()
 }
 
 /// A rate of frames in the gate's unit: one constant factor for each layer.
