@@ -54,7 +54,7 @@ fn a_clock_that_was_set_is_a_warning_that_names_the_largest_step() {
     let found = of(&run, WarningKind::ClockStepped).unwrap();
     assert_eq!(found.cells, ["tcp/direct"]);
     let words =
-        "In 1 cell the system's clock was set during a trial: `tcp/direct`, repeat 3: 60 min back.";
+        "In 1 cell the system's clock was set during a trial: `tcp/direct`, repeat 3: 1 h back.";
     assert_eq!(found.text, words);
     // The trial was repeated with a clock that was left alone.
     record(&mut run, "tcp/direct", 3, measured(beside(0)));

@@ -10,7 +10,7 @@ use crate::analysis::significance::Level;
 use crate::cell::CellResult;
 use crate::figures::bands::TwoBands;
 use crate::figures::estimate::{Estimate, Sample};
-use crate::figures::frames::{LayerRates, LoadResult};
+use crate::figures::frames::LayerRates;
 use plan::{Bound, LatencyPath, StoredFigure, StoredRun};
 use units::Layer;
 
