@@ -13,10 +13,7 @@ pub(crate) struct Watching {
     #[arg(long, value_name = "FILE")]
     pub(crate) log: Option<PathBuf>,
     /// Show the run in a browser while it goes on, with the other runs of its folder, at this
-    /// address [default: 127.0.0.1:8421]
-    ///
-    /// docs/live.md describes the pages. Without an address it is the last option, or the campaign
-    /// would be taken for one.
+    /// address [default: 127.0.0.1:8421]; without an address write it last (docs/live.md)
     #[arg(long, value_name = "ADDRESS:PORT", num_args = 0..=1)]
     #[arg(default_missing_value = PAGES_ADDRESS, value_parser = address)]
     pub(crate) live: Option<SocketAddr>,

@@ -92,9 +92,10 @@ impl FromStr for Gate {
     type Err = GateError;
 
     fn from_str(text: &str) -> Result<Self, GateError> {
-        // Control characters would spoil the terminal line with the marker below it.
+        // Control characters would spoil the terminal line with the marker below it; at the ends
+        // they are space like any other.
         let shown: String = text
-            .trim()
+            .trim_matches(|c: char| c.is_whitespace() || c.is_control())
             .chars()
             .map(|c| if c.is_control() { ' ' } else { c })
             .collect();
