@@ -262,7 +262,10 @@ pub(crate) fn pages_of_recorded_runs_are_read_and_compared() {
         format!("<a href=\"/run/{first}\">{first}</a>"),
         format!("<a href=\"/run/{encoded}\">über &amp; 100 % &lt;b&gt;</a>"),
         "<th>later</th>".to_owned(),
-        "this program does not read journal format 8".to_owned(),
+        format!(
+            "this program does not read journal format {}",
+            FORMAT_VERSION + 1
+        ),
         "the run broke off before it began".to_owned(),
     ] {
         assert!(list.contains(&part), "{part}: {list}");
@@ -395,7 +398,10 @@ pub(crate) fn requests_that_are_no_reading_of_a_page_are_refused() {
         ("bench.example", 200),
     ] {
         assert_eq!(get_as(&address, host, &run).0, status, "{host}");
-        assert_eq!(get_as(&address, host, "/live/none").0 == 421, status == 421);
+        // A stream that is let through does not end.
+        if status == 421 {
+            assert_eq!(get_as(&address, host, "/live/none").0, status, "{host}");
+        }
     }
     let (_, report) = get(&address, &run);
     let (_, page) = get(&address, "/");
@@ -524,12 +530,7 @@ pub(crate) fn a_terminal_has_one_screen_and_the_log_has_the_lines() {
             screens.push(parser.screen().contents());
         }
         let shown = |text: &str| screens.iter().any(|screen| screen.contains(text));
-        for part in [
-            "watched: A load in memory",
-            "/4 trials",
-            "about 0:",
-            "direct",
-        ] {
+        for part in ["watched: A load in memory", "/4 trials", " left", "direct"] {
             assert!(shown(part), "{part} in {columns} columns: {screens:#?}");
         }
         let last = screens
