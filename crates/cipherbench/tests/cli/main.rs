@@ -116,6 +116,7 @@ fn main() -> ExitCode {
         tests!(None, live:
             a_port_in_use_is_one_error_before_anything_is_made,
             pages_of_recorded_runs_are_read_and_compared,
+            requests_that_are_no_reading_of_a_page_are_refused,
             a_log_that_cannot_be_written_costs_no_run,
         ),
         tests!(None, generate:
@@ -257,6 +258,7 @@ fn main() -> ExitCode {
             a_run_is_followed_in_a_browser_to_its_end,
             a_run_of_another_process_is_followed_by_its_journal,
             viewers_that_do_not_read_hold_up_no_run,
+            a_terminal_has_one_screen_and_the_log_has_the_lines,
         ),
         tests!(no_lab, programs: cells_without_their_programs_are_left_out_on_request_and_measured_later),
         tests!(no_fleet, fleet:
