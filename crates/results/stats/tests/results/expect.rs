@@ -2,6 +2,7 @@
 
 use crate::fixture::*;
 use crate::frame_fixture::{self, Bounds, searched, throughput};
+use crate::null_run::Noise;
 use journal::Journal;
 use journal::record::{Added, Outcome, Record};
 use plan::{Expectation, Load, Procedure, StoredFigure, StoredRun};
@@ -377,19 +378,10 @@ fn a_ratio_repeats_both_of_its_cells_while_time_is_left() {
 /// The answers of runs in which the truth is exactly the limit: every answer is false on one side.
 #[test]
 fn at_most_five_per_cent_of_runs_decide_a_limit_that_is_the_truth() {
-    let mut seed = 1_u64;
-    let mut uniform = || {
-        // SplitMix64.
-        seed = seed.wrapping_add(0x9e37_79b9_7f4a_7c15);
-        let mut z = seed;
-        z = (z ^ (z >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
-        z = (z ^ (z >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
-        ((z ^ (z >> 31)) >> 11) as f64 / (1_u64 << 53) as f64
-    };
+    let mut noise = Noise(1);
     let mut figure = || {
-        let normal: f64 = (0..12).map(|_| uniform()).sum::<f64>() - 6.0;
         // In bytes, so that rounding does not matter.
-        (250_000_000.0 * (0.03 * normal).exp()) as u64
+        (250_000_000.0 * (0.03 * noise.normal()).exp()) as u64
     };
     let transfer = |bytes: u64| {
         let mut made = transfer(1);

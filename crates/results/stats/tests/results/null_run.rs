@@ -7,7 +7,7 @@ use stats::{Metric, RankedBy, Results};
 use wire::Suite;
 
 /// Reproducible standard normal noise (SplitMix64; Box and Muller).
-struct Noise(u64);
+pub(crate) struct Noise(pub(crate) u64);
 
 impl Noise {
     fn uniform(&mut self) -> f64 {
@@ -17,7 +17,7 @@ impl Noise {
         (((z ^ (z >> 31)) >> 11) as f64 + 0.5) / (1_u64 << 53) as f64
     }
 
-    fn normal(&mut self) -> f64 {
+    pub(crate) fn normal(&mut self) -> f64 {
         let (radius, angle) = (self.uniform(), self.uniform());
         (-2.0 * radius.ln()).sqrt() * (std::f64::consts::TAU * angle).cos()
     }
