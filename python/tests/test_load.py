@@ -142,10 +142,10 @@ def test_another_version_of_results(
 
 
 def test_a_newer_journal(transfers: Path, rewrite: Rewrite) -> None:
-    rewrite(transfers, lambda record: record.update(format=8) if "format" in record else None)
+    rewrite(transfers, lambda record: record.update(format=9) if "format" in record else None)
     text = error_of(transfers, FormatVersionError)
-    assert "has journal format 8" in text
-    assert text.endswith("reads formats 1 to 7: install a newer one")
+    assert "has journal format 9" in text
+    assert text.endswith("reads formats 1 to 8: install a newer one")
 
 
 @pytest.mark.parametrize(

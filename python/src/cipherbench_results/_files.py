@@ -27,7 +27,7 @@ JOURNAL = "journal.jsonl"
 _SCHEMA_NAME = "cipherbench-result"
 _SCHEMA_VERSION = 1
 _FORMAT_OLDEST = 1
-_FORMAT_NEWEST = 7
+_FORMAT_NEWEST = 8
 _FORMAT_CHECKED = 6
 # The end of a line with a checksum: `,"sum":"`, 32 digits, `"}` and the newline.
 _SUM_KEY = b',"sum":"'
