@@ -101,6 +101,12 @@ pub(crate) enum Command {
     ///
     /// Ends with 1 if a gate is violated, with 5 if one is undecided or nothing can be compared.
     Compare(Compare),
+    /// Show how figures changed over many runs, and what else changed there
+    ///
+    /// Finds changes that last, and a last run that the ones before it do not explain; each run
+    /// counts as one value, and intervals are simultaneous over all figures. docs/compare.md
+    /// describes the method.
+    History(History),
     /// Check published tables of rates, and results of runs, for what cannot be true
     ///
     /// Reads tables as TOML (the format of `reference/`), CSV or Markdown, and the results.json of
@@ -395,6 +401,16 @@ pub(crate) struct Compare {
     #[arg(long, conflicts_with = "json")]
     pub(crate) full: bool,
     /// Print the comparison as JSON
+    #[arg(long)]
+    pub(crate) json: bool,
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct History {
+    /// Folders of runs, `fleet:JOB`, or folders that contain runs
+    #[arg(required = true, value_name = "RUN", add = complete::runs())]
+    pub(crate) runs: Vec<PathBuf>,
+    /// Print the history as JSON, with every figure
     #[arg(long)]
     pub(crate) json: bool,
 }

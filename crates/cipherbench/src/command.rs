@@ -15,6 +15,7 @@ pub(crate) mod figures;
 pub(crate) mod fleet;
 pub(crate) mod frames;
 pub(crate) mod generate;
+pub(crate) mod history;
 pub(crate) mod http;
 pub(crate) mod impair;
 pub(crate) mod init;

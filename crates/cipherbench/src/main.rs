@@ -36,6 +36,7 @@ fn main() -> Exit {
         Command::Report(arguments) => command::report::report(&arguments),
         Command::Export(arguments) => command::export::export(&arguments),
         Command::Compare(arguments) => command::compare::compare(&arguments),
+        Command::History(arguments) => command::history::history(&arguments),
         Command::Lint(arguments) => command::lint::lint(&arguments),
         Command::Doctor(arguments) => command::doctor::doctor(&arguments),
         Command::Encrypt(arguments) => command::encrypt::encrypt(&arguments),

@@ -1,6 +1,7 @@
 //! The routes of the site.
 
 mod comparison;
+mod history;
 mod overview;
 mod progress;
 
@@ -33,7 +34,7 @@ const REFRESH: Duration = Duration::from_secs(2);
 const STEP: Duration = Duration::from_millis(250);
 
 const KIND: &str = "Runs";
-const PAGES: [(&str, &str); 1] = [("/", "All runs")];
+const PAGES: [(&str, &str); 2] = [("/", "All runs"), ("/history", "History")];
 
 /// The content of the pages.
 #[derive(Debug, Clone)]
@@ -99,6 +100,10 @@ pub(crate) fn router(pages: Arc<Pages>) -> Router {
                 show(pages, View::Comparison(base, other)).await
             }),
         )
+        .route(
+            "/history",
+            get(async |pages| show(pages, View::History).await),
+        )
         .route("/run/{run}", get(report))
         .route("/live/", get(async |pages| follow(pages, View::List)))
         .route(
@@ -130,6 +135,8 @@ enum View {
     Choice(String),
     /// Two runs compared, the base first.
     Comparison(String, String),
+    /// Changes of figures over the last runs.
+    History,
 }
 
 /// A rendered page.
@@ -192,7 +199,7 @@ fn shell(pages: &Pages, title: String, is_live: bool) -> Shell {
 
 async fn show(State(pages): State<Arc<Pages>>, view: View) -> Response {
     let rendered = match view {
-        View::Comparison(..) => {
+        View::Comparison(..) | View::History => {
             // The place is held to the end of the function.
             let Ok(_place) = pages.heavy.acquire().await else {
                 return StatusCode::SERVICE_UNAVAILABLE.into_response();
@@ -272,6 +279,11 @@ impl Pages {
                     is_live: false,
                 })
             }
+            View::History => Ok(Rendered {
+                title: "History".to_owned(),
+                content: history::of(&self.shelf)?,
+                is_live: false,
+            }),
         }
     }
 

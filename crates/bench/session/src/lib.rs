@@ -39,4 +39,4 @@ pub use nearest::nearest_run;
 pub use planning::{host_facts, load_lab, plan, summary};
 pub use preview::Preview;
 pub use reporter::{Log, Reporter};
-pub use running::{Session, begin, unix_ns};
+pub use running::{Session, begin, is_complete, unix_ns};

@@ -353,6 +353,15 @@ impl Session {
     }
 }
 
+/// Whether nothing is left of a run: all trials are complete, and no limit asks for more.
+#[must_use]
+pub fn is_complete(journal: &Journal, done: &Done) -> bool {
+    // An interrupt just before a round leaves the end of the trials that were planned so far.
+    journal.end.is_some()
+        && done.trials.len() == journal.header.plan.trial_count()
+        && next_round(journal).is_none()
+}
+
 /// The next round of further repeats, if the run adds some and a limit is undecided.
 fn next_round(journal: &Journal) -> Option<Round> {
     // Without this the results would be computed once more at the end of every run.

@@ -35,7 +35,7 @@ pub(crate) fn resume(arguments: &Resume) -> Result<Exit, Failure> {
         done.trials = &done.trials - &invalid;
     }
     let plan = &journal.header.plan;
-    if journal.end.is_some() && done.trials.len() == plan.trial_count() {
+    if session::is_complete(&journal, &done) {
         output::stderr("nothing is left to do: all trials are complete\n");
         match invalid.len() {
             0 => {}

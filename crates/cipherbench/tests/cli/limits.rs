@@ -63,6 +63,18 @@ pub(crate) fn undecided_limits_get_repeats_until_they_are_decided() {
     end(&mut sandbox.program(&["resume", &run]))
         .exits(0)
         .says("nothing is left to do");
+
+    // Interrupted between the planned repeats and the first round, the run goes on with that round.
+    let before: String = journal
+        .split_inclusive('\n')
+        .take_while(|line| !line.contains("\"record\":\"added\""))
+        .collect();
+    assert!(before.contains("\"record\":\"end\""), "{before}");
+    sandbox.write(&format!("{run}/journal.jsonl"), &before);
+    let resumed = end(&mut sandbox.program(&["resume", &run, "--trust"])).exits(0);
+    assert!(resumed.stdout.contains("1 met"), "{}", resumed.stdout);
+    let journal = String::from_utf8(sandbox.run_file("journal.jsonl")).expect("UTF-8");
+    assert!(journal.contains("\"record\":\"added\""), "{journal}");
 }
 
 pub(crate) fn options_about_limits_need_a_campaign_with_limits() {

@@ -49,13 +49,10 @@ pub fn figures(journal: &Journal) -> RunFigures {
 
 /// Returns the geometric mean, as in changes between runs; `None` if a repeat is not above 0.
 fn figure(reading: &Reading) -> Option<Figure> {
-    let logs = reading.value.values.iter().map(|repeat| repeat.value.ln());
-    let mean = logs.sum::<f64>() / f64::from(reading.value.n);
-    // The logarithm of 0 is infinite, that of a negative value is no number.
-    mean.is_finite().then(|| Figure {
+    Some(Figure {
         key: reading.quantity.key().to_owned(),
         load_percent: reading.load_percent,
-        value: mean.exp(),
+        value: reading.geometric_mean()?,
         repeats: reading.value.n,
         spread: Some((reading.value.min, reading.value.max)),
     })

@@ -36,6 +36,11 @@ pub enum CompareError {
     /// No run is given.
     #[error("no run is given\nhelp: give the folders of two runs")]
     NoRun,
+    /// A history of fewer than two runs.
+    #[error(
+        "a history needs at least two runs, and shows changes from four on\nhelp: give the folders of runs"
+    )]
+    TooFewRuns,
     /// A match that names no pair of devices of these runs.
     #[error(
         "`--match {given}`: {problem}\nhelp: {hint}it is OLD=NEW, a device of the first run and one of the \
@@ -63,6 +68,29 @@ pub(crate) fn check(runs: &[Run<'_>], options: &Options) -> Result<(), CompareEr
             devices: listed(base),
         });
     }
+    check_distinct(runs)?;
+    let others = match runs.len() {
+        1 => runs,
+        _ => &runs[1..],
+    };
+    // A match must hold in each run, or the cells of one would be missing silently.
+    for other in others {
+        for given in &options.matches {
+            check_match(given, base, other)?;
+        }
+    }
+    Ok(())
+}
+
+/// Checks the runs of a history.
+pub(crate) fn check_series(runs: &[Run<'_>]) -> Result<(), CompareError> {
+    match runs {
+        [] | [_] => Err(CompareError::TooFewRuns),
+        runs => check_distinct(runs),
+    }
+}
+
+fn check_distinct(runs: &[Run<'_>]) -> Result<(), CompareError> {
     for (place, second) in runs.iter().enumerate() {
         let header = &second.journal.header;
         // By header and not by folder: a copy of a run would show no change of anything.
@@ -73,16 +101,6 @@ pub(crate) fn check(runs: &[Run<'_>], options: &Options) -> Result<(), CompareEr
                 second: second.name.to_owned(),
                 started_utc: journal::time::utc(header.started_unix_ns),
             });
-        }
-    }
-    let others = match runs.len() {
-        1 => runs,
-        _ => &runs[1..],
-    };
-    // A match must hold in each run, or the cells of one would be missing silently.
-    for other in others {
-        for given in &options.matches {
-            check_match(given, base, other)?;
         }
     }
     Ok(())

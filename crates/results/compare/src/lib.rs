@@ -1,4 +1,5 @@
-//! Compares runs: changes of their environment and figures, and whether gates hold.
+//! Compares runs: changes of their environment and figures, and whether gates hold; and finds
+//! changes over many runs.
 //!
 //! ```text
 //! journals -> pairs of cells -> differences of machine and settings
@@ -21,6 +22,7 @@ mod differences;
 mod doubts;
 mod error;
 mod gate;
+mod history;
 mod html;
 mod junit;
 mod markdown;
@@ -34,6 +36,9 @@ pub use changes::{CellChange, Direction, Partly, WithoutChange, WithoutRatio};
 pub use differences::{Difference, of_surroundings, surroundings};
 pub use error::CompareError;
 pub use gate::{GateCell, GateResult, Outcome};
+pub use history::{
+    Course, History, Point, Series, Turn, Unusual, history, history_html, history_text,
+};
 pub use html::html;
 pub use junit::{junit, junit_of_limits};
 pub use markdown::markdown;

@@ -36,6 +36,16 @@ pub struct Shift {
 /// Finds the changes in a series with one value per run, in order. Empty if a value is not above 0.
 #[must_use]
 pub fn shifts(values: &[f64]) -> Vec<Shift> {
+    shifts_at(values, simultaneous_alpha(splits(values.len())))
+}
+
+/// The possible splits of a whole series: the number of its intervals.
+pub(crate) const fn splits(values: usize) -> usize {
+    (values + 1).saturating_sub(2 * SIDE_MIN)
+}
+
+/// As [`shifts`], with the probability `alpha` that the interval of one split misses.
+pub(crate) fn shifts_at(values: &[f64], alpha: f64) -> Vec<Shift> {
     if values.len() < 2 * SIDE_MIN
         || values
             .iter()
@@ -43,8 +53,6 @@ pub fn shifts(values: &[f64]) -> Vec<Shift> {
     {
         return Vec::new();
     }
-    // One interval for each possible split of the whole series.
-    let alpha = simultaneous_alpha(values.len() - 2 * SIDE_MIN + 1);
     let mut places = Vec::new();
     split(values, 0, alpha, &mut places);
     // The recursion finds the strongest split first and not the earliest.

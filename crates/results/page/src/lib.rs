@@ -69,7 +69,7 @@ impl Shell {
                         p.provenance {
                             (self.provenance)
                             // The script shows it while the stream of updates is interrupted.
-                            span #link hidden { ". This page has lost its own server: what it shows is old" }
+                            span #link hidden { ". This page has lost its server: what it shows is old" }
                         }
                         nav aria-label="Pages" {
                             @for (at, (path, title)) in self.pages.iter().enumerate() {

@@ -1,6 +1,7 @@
 //! Comparisons of made-up runs.
 
 mod gates;
+mod history;
 mod limits;
 mod made;
 mod matched;

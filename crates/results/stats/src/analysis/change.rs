@@ -12,7 +12,7 @@
 use crate::analysis::quantity::Reading;
 use crate::analysis::significance::{ROUNDING, against, contrast};
 use crate::figures::estimate::Estimate;
-use crate::figures::student::{ALPHA, INTERVAL_MIN_REPEATS, Student};
+use crate::figures::student::{ALPHA, INTERVAL_MIN_REPEATS, Student, prediction};
 
 /// Whether repeats of two cells with the same number were measured one soon after the other.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -237,6 +237,16 @@ impl Change {
 #[must_use]
 pub fn simultaneous_alpha(intervals: usize) -> f64 {
     -((-ALPHA).ln_1p() / intervals.max(1) as f64).exp_m1()
+}
+
+/// The interval for one further value like these, which misses with the chance `alpha`; on
+/// logarithms, so that ratios count. `None` with fewer than two values, without scatter, or if one
+/// is not above 0.
+#[must_use]
+pub fn expected(values: &[f64], alpha: f64) -> Option<(f64, f64)> {
+    let logs: Vec<f64> = values.iter().map(|value| value.ln()).collect();
+    let (low, high) = prediction(&logs, alpha)?;
+    (low < high && low.is_finite() && high.is_finite()).then(|| (low.exp(), high.exp()))
 }
 
 /// The values of both that [`distance`] is of. With a pair and without scatter: that pair.

@@ -178,6 +178,15 @@ impl Reading {
             is_open: false,
         }
     }
+
+    /// The geometric mean of the repeats, of which changes are ratios; `None` if one is not above 0.
+    #[must_use]
+    pub fn geometric_mean(&self) -> Option<f64> {
+        let logs = self.value.values.iter().map(|repeat| repeat.value.ln());
+        let mean = logs.sum::<f64>() / f64::from(self.value.n);
+        // The logarithm of 0 is infinite, that of a negative value is no number.
+        mean.is_finite().then(|| mean.exp())
+    }
 }
 
 impl RankedBy {

@@ -98,6 +98,19 @@ impl Student {
     }
 }
 
+/// The interval for one further value of the same normal distribution, which misses with the chance
+/// `alpha`; `None` with fewer than two values.
+pub(crate) fn prediction(values: &[f64], alpha: f64) -> Option<(f64, f64)> {
+    let mean = Student::of(values)?;
+    let n = values.len() as f64;
+    // The scatter of one value, and the error of the mean that it is expected around.
+    let one = Student {
+        error: mean.error * (n + 1.0).sqrt(),
+        ..mean
+    };
+    Some(one.interval(alpha))
+}
+
 fn mean_and_error(values: &[f64]) -> Option<(f64, f64)> {
     let n = values.len() as f64;
     if values.len() < INTERVAL_MIN_REPEATS as usize {
