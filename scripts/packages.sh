@@ -44,12 +44,12 @@ for unit in packaging/*.service; do
 done
 scripts/changelog.py "$version-1" "$maintainer" | gzip -n -9 > "$stage/changelog.Debian.gz"
 scripts/licences.py "$stage" >/dev/null
-mkdir -p "$stage/doc/top" "$stage/doc/docs" "$stage/doc/start" "$stage/doc/how-to" "$stage/doc/schema"
+mkdir -p "$stage/doc/top" "$stage/doc/docs" "$stage/doc/start" "$stage/doc/how-to" "$stage/doc/methodology" "$stage/doc/schema"
 cp README.md SECURITY.md "$stage/doc/top/"
 gzip -n -9 < CHANGELOG.md > "$stage/doc/top/changelog.gz"
 gzip -n -9 < "$stage/licences.txt" > "$stage/doc/top/licences.txt.gz"
 cp docs/*.md docs/*.png "$stage/doc/docs/"
-for folder in start how-to schema; do
+for folder in start how-to methodology schema; do
     find "docs/$folder" -maxdepth 1 -type f -exec cp {} "$stage/doc/$folder/" \;
 done
 find "$stage" -exec touch --no-dereference --date "@$SOURCE_DATE_EPOCH" {} +

@@ -28,7 +28,7 @@ use session::progress::Board;
 use session::{Log, Reporter};
 use std::path::PathBuf;
 use std::time::Duration;
-use value::percent;
+use value::{percent, whole};
 
 /// Measures encryptors and writes a report, with proof that each number is true.
 #[derive(Debug, Parser)]
@@ -218,7 +218,7 @@ pub(crate) struct Run {
     #[arg(long)]
     pub(crate) quick: bool,
     /// Repeats of each cell, instead of the campaign's number
-    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=1000))]
+    #[arg(long, value_name = "N", value_parser = whole::<u32>(1, 1000))]
     pub(crate) repeats: Option<u32>,
     /// Repeat the cells that leave a limit of the campaign undecided, for this time at most, such
     /// as `10 min`
@@ -509,7 +509,7 @@ pub(crate) enum Keys {
         out: PathBuf,
         /// Validity in days
         #[arg(long, value_name = "N", default_value_t = pki::CERTIFICATE_DAYS)]
-        #[arg(value_parser = clap::value_parser!(u32).range(1..=i64::from(pki::DAYS_MAX)))]
+        #[arg(value_parser = whole::<u32>(1, pki::DAYS_MAX.into()))]
         days: u32,
     },
     /// Make a post-quantum pre-shared key (PPK, RFC 8784), for both ends of a tunnel

@@ -1,6 +1,6 @@
 //! The command lines of measurements without a campaign file: of crypto engines and devices.
 
-use super::value::{duration, length, long_duration};
+use super::value::{duration, length, long_duration, whole};
 use super::{Output, Watching};
 use clap::Args;
 use std::path::PathBuf;
@@ -31,11 +31,11 @@ pub(crate) struct Speed {
     pub(crate) direction: String,
     /// Packets per batch
     #[arg(long, value_name = "N", default_value_t = 32)]
-    #[arg(value_parser = clap::value_parser!(u16).range(1..=256))]
+    #[arg(value_parser = whole::<u16>(1, 256))]
     pub(crate) batch: u16,
     /// Also run this many in parallel, each on its own core, and show the scaling
     #[arg(long, value_name = "N", default_value_t = 1)]
-    #[arg(value_parser = clap::value_parser!(u16).range(1..))]
+    #[arg(value_parser = whole::<u16>(1, u16::MAX.into()))]
     pub(crate) threads: u16,
     /// Time per figure, in a hundred parts of which the best counts
     #[arg(long, value_name = "TIME", default_value = "100 ms")]
@@ -77,18 +77,18 @@ pub(crate) struct DeviceSpeed {
     pub(crate) operations: Vec<String>,
     /// Numbers of threads, or processes, in parallel; separated by commas
     #[arg(long, value_name = "N", value_delimiter = ',', requires = "devices")]
-    #[arg(value_parser = clap::value_parser!(u32).range(1..=1000), default_values_t = [1])]
+    #[arg(value_parser = whole::<u32>(1, 1000), default_values_t = [1])]
     pub(crate) concurrency: Vec<u32>,
     /// Use processes instead of threads
     #[arg(long, requires = "devices")]
     pub(crate) processes: bool,
     /// Operations that each keeps in flight, where the device supports it
     #[arg(long, value_name = "N", requires = "devices", default_value_t = 1)]
-    #[arg(value_parser = clap::value_parser!(u32).range(1..=1024))]
+    #[arg(value_parser = whole::<u32>(1, 1024))]
     pub(crate) depth: u32,
     /// Repeats of each figure
     #[arg(long, value_name = "N", requires = "devices", default_value_t = 3)]
-    #[arg(value_parser = clap::value_parser!(u32).range(1..=1000))]
+    #[arg(value_parser = whole::<u32>(1, 1000))]
     pub(crate) repeats: u32,
 }
 
@@ -126,17 +126,17 @@ pub(crate) struct Fatigue {
     pub(crate) operations: Vec<String>,
     /// Threads per device
     #[arg(long, value_name = "N", default_value_t = 8)]
-    #[arg(value_parser = clap::value_parser!(u32).range(1..=1000))]
+    #[arg(value_parser = whole::<u32>(1, 1000))]
     pub(crate) threads: u32,
     /// Rounds of the operations per thread
-    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u64).range(1..))]
+    #[arg(long, value_name = "N", value_parser = whole::<u64>(1, u64::MAX))]
     pub(crate) loops: Option<u64>,
     /// Time, such as `10 min` or `20 h` [default: 1 min, without `--loops`]
     #[arg(long, value_name = "TIME", value_parser = long_duration)]
     pub(crate) duration: Option<Duration>,
     /// Make one of this many inputs invalid, which the device must refuse; 0: none
     #[arg(long, value_name = "N", default_value_t = 16)]
-    #[arg(value_parser = clap::value_parser!(u32).range(..=1_000_000))]
+    #[arg(value_parser = whole::<u32>(0, 1_000_000))]
     pub(crate) invalid_every: u32,
     /// Do not restart a device that failed
     #[arg(long)]

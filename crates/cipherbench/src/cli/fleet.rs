@@ -1,6 +1,7 @@
 //! The command line of `cipherbench fleet`.
 
 use super::complete;
+use super::value::whole;
 use clap::{Args, Subcommand};
 use std::net::SocketAddr;
 use std::path::PathBuf;
@@ -164,7 +165,7 @@ pub(crate) struct Server {
     pub(crate) existing: bool,
     /// Copies of all data, on a cluster [default: the existing number, or one]
     #[arg(long, value_name = "N", requires = "existing")]
-    #[arg(value_parser = clap::value_parser!(u8).range(1..=5))]
+    #[arg(value_parser = whole::<u8>(1, 5))]
     pub(crate) replicas: Option<u8>,
 }
 

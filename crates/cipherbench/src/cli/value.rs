@@ -7,6 +7,23 @@ pub(super) fn long_duration(text: &str) -> Result<Duration, String> {
     units::time::parse(text).map_err(|error| format!("{error}: {}", error.help()))
 }
 
+/// A parser of whole numbers from `least` to `most`.
+pub(super) fn whole<N: TryFrom<u64>>(
+    least: u64,
+    most: u64,
+) -> impl Fn(&str) -> Result<N, String> + Clone {
+    move |text| {
+        let number = text.parse::<u64>().ok();
+        let number = number.filter(|number| (least..=most).contains(number));
+        number
+            .and_then(|number| N::try_from(number).ok())
+            .ok_or_else(|| match most {
+                u64::MAX => format!("write a whole number of at least {least}"),
+                most => format!("write a whole number from {least} to {most}"),
+            })
+    }
+}
+
 /// An age in days, or as another duration.
 pub(super) fn age(text: &str) -> Result<Duration, String> {
     const SECONDS_PER_DAY: u64 = 24 * 3600;

@@ -78,6 +78,12 @@ impl Profile {
         self.a_to_b.corrupt_ppm > 0 || self.b_to_a.corrupt_ppm > 0
     }
 
+    /// Whether some frames are sent twice.
+    #[must_use]
+    pub const fn duplicates(&self) -> bool {
+        self.a_to_b.duplicate_ppm > 0 || self.b_to_a.duplicate_ppm > 0
+    }
+
     /// The same profile with the seed of a repeat, from 1: all devices of one repeat meet the same
     /// sequence of fates, and each repeat another one.
     #[must_use]

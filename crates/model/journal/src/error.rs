@@ -163,6 +163,9 @@ fn help(error: &io::Error, path: &Path) -> String {
         ErrorKind::NotFound => {
             "check the path; runs are kept under runs/ unless --out said otherwise"
         }
+        ErrorKind::AlreadyExists | ErrorKind::NotADirectory => {
+            "a part of the path is a file: name a folder, which need not exist"
+        }
         _ => "check the path and the disk, then try again",
     };
     words.to_owned()

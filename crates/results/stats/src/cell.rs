@@ -248,7 +248,7 @@ enum Repeat<'a> {
 /// Whether the machine of the run has fewer cores than a cell needs. A plan with this kind of cell
 /// is refused unless its campaign says `missing_cores: skip`. The cores of other hosts are not
 /// known.
-fn lacks_cores(journal: &Journal, cell: &Cell) -> bool {
+pub(crate) fn lacks_cores(journal: &Journal, cell: &Cell) -> bool {
     let header = &journal.header;
     let present = header.environment.cpus;
     let wanted = cell

@@ -133,7 +133,7 @@ fn verdict(found: &[&Comparison], all: usize) -> Option<String> {
     };
     match decided {
         // A single repeat has no scatter, so it can show no difference.
-        0 => Some("one repeat decides nothing".to_owned()),
+        0 => Some("one pair of repeats decides nothing".to_owned()),
         _ if differ == of => None,
         _ if alone > differ => Some(format!(
             "{shown} after correction for {all} comparisons ({alone} of {of} taken alone)"
@@ -219,6 +219,6 @@ mod tests {
         let plain = words(&[sure, unsure]);
         assert_eq!(plain.as_deref(), Some("difference shown in 1 of 2"));
         let one = words(&[comparison(1.1, None)]);
-        assert_eq!(one.as_deref(), Some("one repeat decides nothing"));
+        assert_eq!(one.as_deref(), Some("one pair of repeats decides nothing"));
     }
 }

@@ -384,11 +384,13 @@ pub(crate) fn direction_in_words(direction: Direction) -> &'static str {
     }
 }
 
-/// `64 B frames, both directions`.
+/// `64 B frames, each of both directions`.
 pub(crate) fn frames_in_words(traffic: &TrafficInfo) -> String {
     let named = |direction: &Direction| direction.name() == traffic.direction;
     let direction = Direction::ALL.into_iter().find(named);
     let direction = match direction {
+        // Rates are those of one direction.
+        Some(Direction::Both) => "each of both directions",
         Some(direction) => direction_in_words(direction),
         None => &traffic.direction,
     };

@@ -206,8 +206,8 @@ fn note(run: &Run<'_>, found: &Ranked<'_>) -> String {
         repeats => format!("intervals: 95 %, Student's t on logarithms of {repeats} repeats"),
     });
     parts.push(
-        "of the best: geometric mean of the ratios within the same repeats, from which the quotient of the means may differ \
-         a little, with its interval (Student's t on logarithms, 5 % over all pairs of devices of all rankings by this \
+        "of the best: geometric mean of the ratios within the repeats that both have, from which the quotient of the means \
+         of all repeats may differ, with its interval (Student's t on logarithms, 5 % over all pairs of devices of all rankings by this \
          quantity, Holm); ranks: a device is above another where the interval of their ratio excludes 1; else it may be on \
          either side, and a rank is the range from the best to the worst possible"
             .into(),

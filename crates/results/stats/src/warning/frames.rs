@@ -8,7 +8,7 @@ use crate::figures::frames::{FrameFigures, LossAccount};
 use crate::figures::repeats::Total;
 use journal::Journal;
 use journal::record::{FrameTrial, GoalOutcome, Outcome, TrialRecord};
-use plan::{Event, Measurement, ThroughputSearch};
+use plan::{Event, ImpairProfile, Measurement, ThroughputSearch};
 use std::collections::{BTreeMap, BTreeSet};
 
 fn with(cells: &[CellResult], found: impl Fn(&FrameFigures) -> bool) -> Vec<&CellResult> {
@@ -272,7 +272,11 @@ pub(super) fn damaged(journal: &Journal) -> Option<Warning> {
         // trial too.
         let trials = journal.trials.iter().filter(|trial| trial.cell == cell.id);
         for trial in trials.flat_map(frame_trials) {
-            let counts = [trial.corrupted, trial.duplicated];
+            // Between the gateways the path itself may send frames twice, as the campaign orders. It
+            // damages only what the gateways then refuse.
+            let orders = cell.impair.as_ref().is_some_and(ImpairProfile::duplicates);
+            let duplicated = if orders { 0 } else { trial.duplicated };
+            let counts = [trial.corrupted, duplicated];
             // A cell without damage must not get an entry, as each entry is named in the
             // warning.
             if counts != [0, 0] {

@@ -2,6 +2,7 @@
 
 use super::{Warning, WarningKind, counted, warning};
 use crate::analysis::cores::{Machine, machines_of};
+use crate::cell::lacks_cores;
 use journal::Journal;
 use plan::Cell;
 
@@ -24,6 +25,8 @@ fn crowded<'j>(
 ) -> Option<(Vec<&'j Cell>, u32)> {
     let wanted = |cell: &&Cell| machine.cores_wanted(cell);
     let cells = journal.header.plan.cells.iter();
+    // Left out, so nothing shared a core.
+    let cells = cells.filter(|cell| !lacks_cores(journal, cell));
     let crowded: Vec<&Cell> = cells.filter(|cell| range.contains(&wanted(cell))).collect();
     let most = crowded.iter().map(wanted).max()?;
     Some((crowded, most))

@@ -14,8 +14,8 @@ use crate::topic::transfer::lost;
 use crate::topic::{ranking, trouble};
 use plan::Adapter;
 use stats::{
-    CeilingBasis, CellResult, Comparison, Estimate, Limit, Metric, Reason, Status, Warning,
-    WarningKind, Weight,
+    CeilingBasis, CellResult, Comparison, Estimate, Limit, Metric, RankedBy, Reason, Status,
+    Warning, WarningKind, Weight,
 };
 use std::cmp::Reverse;
 use units::human::counted;
@@ -157,31 +157,24 @@ fn carried<'r>(run: &'r Run<'_>, headlines: &[Headline]) -> Option<LeadStatement
         let best = shares.first()?;
         // Shares without comparisons are filtered out above.
         let baseline = &best.comparisons[0].1.baseline;
-        let others = match shares.as_slice() {
-            [_] => String::new(),
-            [_, .., last] => format!(
-                ", the most of {}; the least is {} with {}",
-                counted(shares.len(), "device"),
-                last.device,
-                last.words(run)
-            ),
-            [] => return None,
-        };
+        let others = others(run, &shares, metric);
+        let setting = best.setting(run, &shares);
+        let in_common = best.in_common(metric);
         let loss = lost(best.comparisons.iter().map(|(cell, _)| *cell));
         let loss = loss.map_or_else(String::new, |loss| format!(" and loses {loss}"));
         // A share without its figure and its conditions cannot be compared with anything.
         let (share, of) = (best.words(run), explained(run, baseline));
         let carried = match best.comparisons.as_slice() {
             [(cell, _)] => match carried_figure(cell, metric) {
-                Some(figure) => format!("{figure}, {share} of {of}"),
-                None => format!("{share} of the {what} of {of}"),
+                Some(figure) => format!("{figure}{setting}, {share} of {of}{in_common}"),
+                None => format!("{share} of the {what} of {of}{setting}{in_common}"),
             },
             several => {
                 let most = several.iter().map(|(cell, _)| *cell);
                 let most = most.max_by(|a, b| rate(a, metric).total_cmp(&rate(b, metric)));
                 let most = most.and_then(|cell| carried_figure(cell, metric));
                 let most = most.map_or_else(String::new, |most| format!(", at most {most}"));
-                format!("{share} of the {what} of {of}{most}")
+                format!("{share} of the {what} of {of}{in_common}{most}")
             }
         };
         Some(LeadStatement {
@@ -197,8 +190,53 @@ fn carried<'r>(run: &'r Run<'_>, headlines: &[Headline]) -> Option<LeadStatement
     })
 }
 
+/// The other devices, in the settings that the best one has a figure of, and whether it is surely
+/// the best: `, the most of 3 devices; the least is x with 8 %`. Empty for a single device.
+fn others(run: &Run<'_>, shares: &[Share<'_>], metric: Metric) -> String {
+    let [best, others @ ..] = shares else {
+        return String::new();
+    };
+    let mut others: Vec<Share<'_>> = others.iter().map(|other| other.alike(best)).collect();
+    others.retain(|other| !other.comparisons.is_empty());
+    others.sort_by(|a, b| b.highest().total_cmp(&a.highest()));
+    let Some(last) = others.last() else {
+        return String::new();
+    };
+    let all = counted(others.len() + 1, "device");
+    let most = match is_surely_best(run, best, metric) {
+        true => format!("the most of {all}"),
+        false => format!("not surely the most of {all}"),
+    };
+    let least = last.words(run);
+    format!(", {most}; the least is {} with {least}", last.device)
+}
+
+/// Whether each ranking that the figures of a device are in has it alone in the first place.
+fn is_surely_best(run: &Run<'_>, best: &Share<'_>, metric: Metric) -> bool {
+    let by = match metric {
+        Metric::PayloadThroughput => RankedBy::PayloadThroughput,
+        Metric::FrameRate => RankedBy::FrameRate,
+        // Without a ranking the figures are all there is.
+        _ => return true,
+    };
+    let rankings = run.results.rankings.iter();
+    let mut places = rankings
+        .filter(|ranking| ranking.by == by)
+        .flat_map(|ranking| &ranking.places)
+        .filter(|place| {
+            best.comparisons
+                .iter()
+                .any(|(cell, _)| cell.id == place.cell)
+        });
+    places.all(|place| {
+        place
+            .rank
+            .is_some_and(|rank| (rank.first, rank.last) == (1, 1))
+    })
+}
+
 /// The figure that a metric compares.
-fn compared(cell: &CellResult, metric: Metric) -> Option<&Estimate> {
+pub(super) fn compared(cell: &CellResult, metric: Metric) -> Option<&Estimate> {
     match metric {
         Metric::PayloadThroughput => cell.throughput_bps(),
         Metric::TransactionsPerSecond => cell.transactions_per_s(),

@@ -1,6 +1,7 @@
 //! A device's share of the baseline, in words.
 
 use super::Headline;
+use super::answer::compared;
 use crate::kit::format::{percent, ratio_number};
 use crate::layout::{Protocol, Run};
 use plan::Coordinate;
@@ -49,6 +50,44 @@ impl<'r> Share<'r> {
         Self {
             device: device.device.clone(),
             comparisons: compared.collect(),
+        }
+    }
+
+    /// The share in the settings that another device has a figure of.
+    pub(crate) fn alike(&self, other: &Self) -> Self {
+        let has = |group: &str| other.comparisons.iter().any(|(_, one)| one.group == group);
+        let own = self.comparisons.iter().copied();
+        Self {
+            device: self.device.clone(),
+            comparisons: own.filter(|(_, found)| has(&found.group)).collect(),
+        }
+    }
+
+    /// The setting of a single figure, if other devices have figures of further settings: ` with
+    /// offloads=off`.
+    pub(crate) fn setting(&self, run: &Run<'_>, all: &[Self]) -> String {
+        let [(cell, own)] = self.comparisons.as_slice() else {
+            return String::new();
+        };
+        let others = all.iter().flat_map(|other| &other.comparisons);
+        let mut others = others.filter(|(_, other)| other.group != own.group);
+        let differs = others.find_map(|(other, _)| settings(run, cell, other));
+        differs.map_or_else(String::new, |(here, _)| format!(" with {here}"))
+    }
+
+    /// How many repeats the ratios are of, if the figures are of more: ` in the one repeat that both
+    /// have`.
+    pub(crate) fn in_common(&self, metric: Metric) -> String {
+        let fewest = self
+            .comparisons
+            .iter()
+            .filter(|(cell, found)| compared(cell, metric).is_some_and(|own| own.n > found.pairs))
+            .map(|(_, found)| found.pairs)
+            .min();
+        match fewest {
+            None | Some(0) => String::new(),
+            Some(1) => " in the one repeat that both have".to_owned(),
+            Some(pairs) => format!(" in the {pairs} repeats that both have"),
         }
     }
 

@@ -177,9 +177,23 @@ fn doubts(page: &mut Page, run: &Run<'_>, room: usize) {
 
 /// A warning without the cells that it lists as examples, which the documents have.
 fn without_examples(text: &str) -> String {
-    match text.split_once(": `") {
-        Some((what, _)) => format!("{what}."),
-        None => text.to_owned(),
+    let Some((what, _)) = text.split_once(": `") else {
+        return text.to_owned();
+    };
+    // An example in brackets goes with its brackets: `… at a time (least: `x`, 2 s): it is …`.
+    let (what, rest) = match what.rsplit_once(" (") {
+        Some((before, opened)) if !opened.contains(')') => {
+            let end = text[what.len()..]
+                .split_once(')')
+                .map_or("", |(_, rest)| rest);
+            (before, end)
+        }
+        _ => (what, ""),
+    };
+    // The sentence goes on behind the brackets.
+    match rest.is_empty() {
+        true => format!("{what}."),
+        false => format!("{what}{}", without_examples(rest)),
     }
 }
 

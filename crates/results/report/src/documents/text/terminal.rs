@@ -24,6 +24,8 @@ const TEXT_PART: usize = 3;
 const MIN_TEXT_WIDTH: usize = 20;
 /// Indentation of a paragraph below a title.
 const INDENT: &str = "  ";
+/// Lines of rows of a short table, however little room there is.
+const ROWS_LEAST: usize = 5;
 /// Minimum width, regardless of the terminal.
 const MIN_WIDTH: usize = 40;
 
@@ -309,7 +311,8 @@ impl Page {
         // The legend of all rows is at least as long as that of the rows that fit.
         let reserved = legend(table.rows.len());
         let reserved = reserved.map_or(0, |legend| wrap(&self.shown(&legend), self.width).len());
-        let rows = rows.saturating_sub(reserved).max(1);
+        // A few rows whatever the room is: the first may be the baseline's, and says nothing alone.
+        let rows = rows.saturating_sub(reserved).max(ROWS_LEAST);
         let begin = self.lines();
         let mut printed = table.rows.len();
         for (index, row) in table.rows.iter().enumerate() {
