@@ -220,6 +220,7 @@ impl From<SessionError> for Failure {
             | SessionError::NotTrusted(_) => Exit::Usage,
             SessionError::Tune(_)
             | SessionError::MissingPrograms(_)
+            | SessionError::Program(_)
             | SessionError::NoProgramPath(_)
             | SessionError::NoAnswer { .. } => Exit::CannotBuild,
             SessionError::JournalLost(_) | SessionError::Interrupted(_) => Exit::Interrupted,

@@ -6,7 +6,7 @@ use crate::frames::{LINK_MTU_MIN, packet_bytes_max};
 use crate::host::HostFacts;
 use crate::lab::LabFile;
 use plan::{
-    Adapter, Axis, DataPath, Direction, Disturbed, Event, Failure, Hosts, IpVersion,
+    Adapter, Axis, DataPath, Direction, Disturbed, Dut, Event, Failure, Hosts, IpVersion,
     L2tpEncapsulation, LabKind, LatencyPath, Measurement, Mode, PortKind, Procedure, Traffic,
 };
 use units::frame_constants::{FCS_BYTES, HEADER_BYTES};
@@ -77,8 +77,12 @@ impl Draft {
             return Some(self.trial.mistake(what, help));
         }
         // Last, so that a trial that no DUT can have in memory is reported as a trial's mistake.
-        let why = self.cell.dut.adapter.profile().needs_kernel?;
-        let what = format!("`{}` {why}", self.cell.dut.name);
+        let dut = &self.cell.dut;
+        let why = dut.adapter.profile().needs_kernel.or_else(|| {
+            let why = "runs the campaign's program, and a lab in memory has no processes";
+            dut.software.is_given().then(|| why.to_owned())
+        })?;
+        let what = format!("`{}` {why}", dut.name);
         Some(self.dut.mistake(what, help))
     }
 
@@ -86,6 +90,9 @@ impl Draft {
     fn check_between_hosts(&self, lab: &LabFile) -> Option<Mistake> {
         let (name, adapter) = (&self.cell.dut.name, &self.cell.dut.adapter);
         let has_cable = lab.plan().hosts.as_ref().is_some_and(Hosts::has_cable);
+        if let Some((what, help)) = unusable_on_hosts(&self.cell.dut) {
+            return Some(self.dut.mistake(what, help));
+        }
         match adapter {
             Adapter::Straight { .. } => {
                 let what =
@@ -494,4 +501,24 @@ impl Draft {
         });
         mistakes.collect()
     }
+}
+
+/// Why a program cannot be started on the lab's hosts, and what to do.
+fn unusable_on_hosts(dut: &Dut) -> Option<(String, String)> {
+    let program = dut.software.program.as_deref()?;
+    if dut.software.build.is_some() {
+        let what = format!(
+            "`{}` is built on this machine, and the gateways are on hosts",
+            dut.name
+        );
+        let help = "build it on both hosts, and give its path there as `program`".to_owned();
+        return Some((what, help));
+    }
+    let is_relative = program.contains('/') && !program.starts_with('/');
+    is_relative.then(|| {
+        let what =
+            format!("`{program}` is relative to the campaign, and the gateways are on hosts");
+        let help = "give its whole path there, the same on both hosts".to_owned();
+        (what, help)
+    })
 }

@@ -7,11 +7,13 @@ mod external;
 mod forwarder;
 mod l2tpv3;
 mod openvpn;
+mod software;
 mod strongswan;
 mod xfrm;
 
 use entry::{DUTS_MAX, Duts, Entry, NAME, name};
-use plan::{Adapter, Dut, STRAIGHT, WireGuard, WireGuardProgram};
+use plan::{Adapter, Dut, STRAIGHT, Software, WireGuard, WireGuardProgram};
+use software::SOFTWARE;
 use yaml::{Key, Map, Node, Place, Reported, Value};
 
 /// Reads the settings of one kind but the name; each may be a list.
@@ -23,6 +25,13 @@ struct Kind {
     name: &'static str,
     keys: &'static [Key],
     read: Reader,
+}
+
+impl Kind {
+    /// Whether it starts a program that a campaign can name.
+    fn has_software(&self) -> bool {
+        self.keys.iter().any(|key| key.name() == SOFTWARE.name())
+    }
 }
 
 const fn kind(name: &'static str, keys: &'static [Key], read: Reader) -> Kind {
@@ -38,7 +47,7 @@ const KINDS: [Kind; 14] = [
     kind("router", forwarder::ROUTER, forwarder::read_router),
     kind("bridge", &[NAME], |_| alone(Adapter::Bridge)),
     kind("cipherbench", cipherbench::KEYS, cipherbench::read),
-    wireguard(WireGuardProgram::Kernel, |_| by(WireGuardProgram::Kernel)),
+    kind("wireguard", &[NAME], |_| by(WireGuardProgram::Kernel)),
     wireguard(WireGuardProgram::Go, |_| by(WireGuardProgram::Go)),
     wireguard(WireGuardProgram::Boringtun, |_| {
         by(WireGuardProgram::Boringtun)
@@ -65,7 +74,7 @@ fn alone(adapter: Adapter) -> Result<Duts, Reported> {
 
 /// Each program that implements WireGuard is a separate kind.
 const fn wireguard(program: WireGuardProgram, read: Reader) -> Kind {
-    kind(program.name(), &[NAME], read)
+    kind(program.name(), &[NAME, SOFTWARE], read)
 }
 
 fn by(program: WireGuardProgram) -> Result<Duts, Reported> {
@@ -77,10 +86,24 @@ fn read_dut(node: Node<'_>) -> Result<(Entry, Place), Reported> {
     let (kind, body) = node.variant("DUT", &KINDS.map(|kind| (kind.name, kind)))?;
     body.keys(kind.keys, |map| {
         let (name, duts) = (name(map, kind.name), (kind.read)(map));
-        let (name, duts) = (name?, duts?.into_iter());
-        let duts = duts.map(|(suffix, adapter)| (format!("{name}{suffix}"), adapter));
-        let duts = duts.collect();
-        Ok((Entry { name, duts }, map.node().place()))
+        let versions = if kind.has_software() {
+            software::read(map)
+        } else {
+            Ok(vec![(String::new(), Software::default())])
+        };
+        let (name, duts, versions) = (name?, duts?, versions?);
+        let mut all = Vec::new();
+        // Versions vary fastest: one is measured right after the other in the file's order.
+        for (suffix, adapter) in duts {
+            all.extend(versions.iter().map(|(version, software)| Dut {
+                name: format!("{name}{suffix}{version}"),
+                adapter: adapter.clone(),
+                software: software.clone(),
+            }));
+            // One more than the maximum is enough to report.
+            all.truncate(DUTS_MAX + 1);
+        }
+        Ok((Entry { name, duts: all }, map.node().place()))
     })
 }
 
@@ -117,9 +140,9 @@ fn read_list(
     let mut too_many = None;
     let outcome = node.list(|item| {
         let (entry, place) = read(item)?;
-        for (name, adapter) in entry.duts {
+        for dut in entry.duts {
             let dut = Listed {
-                dut: Dut { name, adapter },
+                dut,
                 entry: entry.name.clone(),
                 place: place.clone(),
             };

@@ -267,10 +267,7 @@ impl Point<'_> {
     /// The same without a DUT.
     fn calibration(&self, group: &str, coordinates: &[Coordinate]) -> Draft {
         let straight = Listed {
-            dut: Dut {
-                name: STRAIGHT.to_owned(),
-                adapter: Adapter::STRAIGHT,
-            },
+            dut: Dut::new(STRAIGHT, Adapter::STRAIGHT),
             entry: STRAIGHT.to_owned(),
             place: self.trial.clone(),
         };

@@ -63,6 +63,7 @@ pub const CAMPAIGNS: &[Shipped] = shipped!(
         "tcp-users",
         "tools",
         "tunnels",
+        "versions",
         "vipnet-scaling",
         "vut-fekt-100g",
         "weather",

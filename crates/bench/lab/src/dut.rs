@@ -30,6 +30,7 @@ pub(crate) use daemon::Daemon;
 pub(crate) use site::{Site, all, by_node, on_each};
 
 use crate::monitor::DevicePoller;
+use crate::programs;
 use plan::{self, Dut, Reset};
 use std::collections::BTreeMap;
 use std::time::Duration;
@@ -120,8 +121,12 @@ pub(crate) trait Adapter: Send + Sync {
 /// The adapter for a DUT.
 ///
 /// # Errors
-/// When this version has none for it.
+/// When this version has none for it, or its program has changed since the run began.
 pub(crate) fn adapter(dut: &Dut) -> Result<Box<dyn Adapter>> {
+    if let Some(found) = &dut.software.found {
+        // At each start: a program that is built again in the middle of a run is another one.
+        programs::verify(found).map_err(|reason| LabError::dut(&dut.name, reason))?;
+    }
     Ok(match &dut.adapter {
         plan::Adapter::Direct => Box::new(direct::Direct::default()),
         plan::Adapter::Straight { suite } => Box::new(straight::Straight::new(*suite)),

@@ -260,9 +260,10 @@ impl NamespaceLab {
         dut::all(dut::on_each(&nodes, action))
     }
 
-    fn site<'a>(&'a self, dut: &'a str, links: Links, direction: Direction) -> Site<'a> {
+    fn site<'a>(&'a self, dut: &'a Dut, links: Links, direction: Direction) -> Site<'a> {
         Site {
-            dut,
+            dut: &dut.name,
+            software: &dut.software,
             links,
             direction,
             gateways: [self.station(NodeId::Gw1), self.station(NodeId::Gw2)],
@@ -281,7 +282,7 @@ impl NamespaceLab {
     }
 
     fn site_of<'a>(&'a self, up: &'a Up) -> Site<'a> {
-        self.site(&up.dut.name, up.links, up.direction)
+        self.site(&up.dut, up.links, up.direction)
     }
 }
 
@@ -444,7 +445,7 @@ impl Bench for NamespaceLab {
             return Err(LabError::dut(&dut.name, reason));
         }
         let mut adapter = dut::adapter(dut)?;
-        let site = self.site(&dut.name, links, direction);
+        let site = self.site(dut, links, direction);
         let started = adapter.start(&site).and_then(|running| {
             let Err(error) = adapter.await_ready(&site) else {
                 return Ok(running);
@@ -562,7 +563,7 @@ impl Bench for NamespaceLab {
         let Some(mut up) = self.dut.take() else {
             return Ok(());
         };
-        let site = self.site(&up.dut.name, up.links, up.direction);
+        let site = self.site(&up.dut, up.links, up.direction);
         let stopped = up.adapter.stop(&site, dut).and(joined).and(closed);
         if stopped.is_err() {
             // As after a start that failed.
@@ -576,7 +577,7 @@ impl Drop for NamespaceLab {
     fn drop(&mut self) {
         // An unfinished run: dropping the lab does not stop external boxes.
         if let Some(mut up) = self.dut.take_if(|up| up.external().is_some()) {
-            let site = self.site(&up.dut.name, up.links, up.direction);
+            let site = self.site(&up.dut, up.links, up.direction);
             // No caller is left to report a failure to.
             let _ = up.adapter.stop(&site, RunningDut::default());
         }

@@ -5,11 +5,13 @@
 //! that `scripts/peers.sh` installs into. To add a program, add a line to `KNOWN` and its users to
 //! `needs`; a program that measures is named by [`plan::Measurement::programs`].
 
+mod identity;
 mod makers;
 mod needs;
 mod places;
 mod said;
 
+pub use identity::{digest, identify, verify};
 pub(crate) use makers::{Use, unfit};
 pub(crate) use needs::missing_on;
 pub(crate) use needs::of_wireguard;

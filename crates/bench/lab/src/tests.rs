@@ -4,7 +4,7 @@
 use crate::dut::{Adapter, Site, adapter};
 use crate::topology::Map;
 use journal::record::InterfaceCounters;
-use plan::{Direction, Dut, LabPlan, WireGuard, WireGuardProgram};
+use plan::{Direction, Dut, LabPlan, Software, WireGuard, WireGuardProgram};
 use std::collections::BTreeSet;
 use std::sync::Mutex;
 use testbed::protocol::{Ended, Program, Request, Response};
@@ -140,6 +140,7 @@ impl Node for FakeNode {
 pub(crate) struct FakeLab {
     pub(crate) gateways: [FakeNode; 2],
     stations: [FakeNode; 2],
+    software: Software,
     map: Map,
 }
 
@@ -148,6 +149,7 @@ impl FakeLab {
         Self {
             gateways: [NodeId::Gw1, NodeId::Gw2].map(FakeNode::new),
             stations: [NodeId::A, NodeId::B].map(FakeNode::new),
+            software: Software::default(),
             map: Map::new(&LabPlan::named("test"), true),
         }
     }
@@ -155,6 +157,7 @@ impl FakeLab {
     pub(crate) fn site(&self, direction: Direction) -> Site<'_> {
         Site {
             dut: "dut",
+            software: &self.software,
             links: Links {
                 mtu: 1400,
                 cipher_mtu: 1500,
@@ -174,10 +177,7 @@ impl FakeLab {
 
 fn wireguard() -> Box<dyn Adapter> {
     let program = WireGuardProgram::Kernel;
-    let dut = Dut {
-        name: "dut".to_owned(),
-        adapter: plan::Adapter::WireGuard(WireGuard { program }),
-    };
+    let dut = Dut::new("dut", plan::Adapter::WireGuard(WireGuard { program }));
     adapter(&dut).unwrap()
 }
 

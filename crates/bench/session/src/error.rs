@@ -93,6 +93,9 @@ pub enum SessionError {
     /// Programs that the run needs are missing.
     #[error("{0}")]
     MissingPrograms(String),
+    /// A program that the campaign names cannot be built or used.
+    #[error("{0}")]
+    Program(String),
     /// The path of this program is unknown.
     #[error("cannot find this program's own path: {0}")]
     NoProgramPath(io::Error),

@@ -28,6 +28,7 @@ pub mod progress;
 mod reporter;
 mod running;
 pub mod runs;
+pub mod software;
 pub mod trust;
 mod watch;
 

@@ -164,8 +164,12 @@ fn describe(missing: &[Missing], cells: usize) -> String {
 }
 
 fn how_to_install(missing: &Missing) -> &str {
-    let known = missing.install.as_deref();
-    known.unwrap_or("the campaign names it; its whole path serves too")
+    let named = if missing.program.contains('/') {
+        "the campaign names this path, and no program is there"
+    } else {
+        "the campaign names it; its whole path serves too"
+    };
+    missing.install.as_deref().unwrap_or(named)
 }
 
 /// The cells that cannot be measured.

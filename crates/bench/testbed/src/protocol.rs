@@ -23,7 +23,7 @@ use std::collections::BTreeMap;
 use std::time::Duration;
 
 /// Version of this protocol; both ends must have the same version.
-pub const PROTOCOL_VERSION: u32 = 14;
+pub const PROTOCOL_VERSION: u32 = 15;
 
 /// A request, with the number that its answer repeats.
 #[derive(Debug, Clone, Serialize, Deserialize)]
@@ -55,6 +55,8 @@ pub struct Program {
     /// Program ([`THIS_PROGRAM`], a path, or a name in `PATH`) and arguments, one word each; no
     /// shell.
     pub argv: Vec<String>,
+    /// Variables of its environment, in addition to the station's.
+    pub environment: BTreeMap<String, String>,
     /// Cores it may run on, as indices into those that the station may use; empty: all.
     pub cores: Vec<u16>,
     /// Written to its standard input, which is then closed.

@@ -8,7 +8,7 @@ use crate::{output, signals, version};
 use journal::Writer;
 use journal::record::{Record, Resumed};
 use session::programs::{self, OnMissing};
-use session::{Session, trust, unix_ns};
+use session::{Session, software, trust, unix_ns};
 use std::io::{self, BufRead, IsTerminal, Read};
 use trial::Done;
 
@@ -54,6 +54,7 @@ pub(crate) fn resume(arguments: &Resume) -> Result<Exit, Failure> {
     let pages = Pages::bound(watching, reporter)?;
     let on_missing = OnMissing::by_option(*skip_missing);
     done.left_out = programs::require(plan, &done, on_missing, reporter)?;
+    software::verify(plan)?;
     let session = Session::open(&plan.lab, signals::interrupt()?, reporter)?;
     session.warn_of_load()?;
     let on_hosts = programs::require_on_hosts(&session, plan, &done, on_missing, reporter)?;

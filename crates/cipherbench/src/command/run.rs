@@ -8,7 +8,7 @@ use crate::{signals, version};
 use journal::record::{FORMAT_VERSION, Header};
 use plan::Plan;
 use session::programs::{self, OnMissing};
-use session::{Session, trust, unix_ns};
+use session::{Session, software, trust, unix_ns};
 use std::path::Path;
 use trial::Done;
 
@@ -98,8 +98,11 @@ pub(crate) fn carry_out(
     };
     let lab = &plan.lab.name;
     reporter.notice(&format!("{}, in lab {lab}\n", session::summary(&plan)));
+    let interrupt = signals::interrupt()?;
+    // Before the lab is built, which must not wait for a build.
+    software::prepare(&mut plan, &done.left_out, &interrupt, reporter)?;
     // The lab is built before the folder is made: a lab that fails leaves nothing behind.
-    let session = Session::open(&plan.lab, signals::interrupt()?, reporter)?;
+    let session = Session::open(&plan.lab, interrupt, reporter)?;
     session.warn_of_load()?;
     let on_hosts = programs::require_on_hosts(&session, &plan, &done, on_missing, reporter)?;
     done.left_out.extend(on_hosts);

@@ -28,6 +28,7 @@ mod speed;
 mod support;
 mod texts;
 mod trust;
+mod versions;
 
 use fleet::attack as fleet_attack;
 use libtest_mimic::{Arguments, Completion, Trial};
@@ -239,6 +240,11 @@ fn main() -> ExitCode {
             an_address_in_use_is_refused,
         ),
         tests!(no_lab, soak: a_short_soak_gives_every_frame_one_end),
+        tests!(no_lab, versions:
+            a_build_that_makes_no_program_is_one_clear_error,
+            an_interrupted_build_ends_with_all_that_it_started,
+            a_missing_program_is_named_by_check_plan_and_run,
+        ),
     ];
     // What must be found or carried whatever the machine does meanwhile; what a trial's record
     // blames on the machine is repeated.
@@ -270,6 +276,10 @@ fn main() -> ExitCode {
         tests!(None, devices:
             an_interrupted_fatigue_trial_is_resumed,
             invalid_trials_are_repeated_only_on_request,
+        ),
+        tests!(no_lab, versions:
+            versions_are_built_once_and_measured_side_by_side,
+            a_program_that_changes_ends_the_run_it_belongs_to,
         ),
         tests!(no_lab, runs:
             a_run_ends_in_a_table_and_every_document,

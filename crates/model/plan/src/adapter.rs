@@ -32,7 +32,7 @@ pub use strongswan::{DataPath, IKE_UP, IkeAuth, StrongSwan, TUNNEL_SET_UP};
 pub use wireguard::{WireGuard, WireGuardProgram};
 pub use xfrm::Xfrm;
 
-use crate::Devices;
+use crate::{Devices, Software};
 use serde::{Deserialize, Serialize};
 use strum::IntoStaticStr;
 use wire::Suite;
@@ -47,6 +47,31 @@ pub struct Dut {
     pub name: String,
     /// The adapter that brings it up.
     pub adapter: Adapter,
+    /// The program that it runs, if the campaign names one.
+    #[serde(default, skip_serializing_if = "crate::is_default")]
+    pub software: Software,
+}
+
+impl Dut {
+    /// A DUT that runs the installed program, if any.
+    #[must_use]
+    pub fn new(name: impl Into<String>, adapter: Adapter) -> Self {
+        Self {
+            name: name.into(),
+            adapter,
+            software: Software::default(),
+        }
+    }
+
+    /// Its settings and its program, as plans and reports list them.
+    #[must_use]
+    pub fn settings(&self) -> String {
+        let settings = self.adapter.profile().settings;
+        match self.software.in_words().as_str() {
+            "" => settings,
+            software => format!("{settings}, {software}"),
+        }
+    }
 }
 
 /// Kinds of DUT with their settings.

@@ -37,6 +37,10 @@ impl Plan {
                     cell.dut.name.escape_debug()
                 ));
             }
+            if let Some(mistake) = cell.dut.software.mistake() {
+                let name = cell.dut.name.escape_debug();
+                return Some(format!("of the DUT `{name}` {mistake}"));
+            }
             // Later stages rely on the cables of a lab that measures boxes.
             if external.is_some() && self.lab.external.is_none() {
                 return Some("boxes in a lab without cables to them".to_owned());
@@ -95,7 +99,7 @@ fn of_lab(lab: &LabPlan) -> Option<String> {
 }
 
 /// Finds a text with a control character, which would begin a new line in a configuration file or
-/// in the input of `ip`. Commands of boxes are skipped, since they may have several lines.
+/// in the input of `ip`. Commands of boxes and builds are skipped, since they may have several lines.
 fn control_character(part: &impl Serialize) -> Option<String> {
     fn find(value: &Value) -> Option<&str> {
         match value {
@@ -103,7 +107,10 @@ fn control_character(part: &impl Serialize) -> Option<String> {
             Value::String(text) => text.contains(char::is_control).then_some(text.as_str()),
             Value::Array(values) => values.iter().find_map(find),
             Value::Object(values) => {
-                let others = values.iter().filter(|(key, _)| *key != "boxes");
+                let skipped = ["boxes", "build"];
+                let others = values
+                    .iter()
+                    .filter(|(key, _)| !skipped.contains(&key.as_str()));
                 others.map(|(_, value)| value).find_map(find)
             }
             Value::Null | Value::Bool(_) | Value::Number(_) => None,

@@ -1,6 +1,7 @@
-//! Demands of a plan on this machine besides measuring: the commands of boxes, hosts and devices.
+//! Demands of a plan on this machine besides measuring: the commands of boxes, hosts, devices and
+//! builds.
 
-use super::{Adapter, Device, DeviceKind, External, Host, HostName, Plan};
+use super::{Adapter, Device, DeviceKind, Dut, External, Host, HostName, Plan};
 use std::fmt;
 
 /// A command that a plan has a shell or a program run, code that it loads, or a secret that it
@@ -69,19 +70,23 @@ impl Plan {
 
     fn of_duts(&self, of_boxes: impl Fn(&External) -> Vec<(String, String)>) -> Vec<Demand> {
         let mut demands = Vec::new();
-        let mut adapters: Vec<&Adapter> = Vec::new();
+        let mut duts: Vec<&Dut> = Vec::new();
         for cell in &self.cells {
-            let adapter = &cell.dut.adapter;
+            let Dut {
+                adapter, software, ..
+            } = &cell.dut;
             // A DUT has a cell for each group. One demand for all of them is enough to agree to.
-            if adapters.contains(&adapter) {
+            let is_same = |dut: &&Dut| dut.adapter == *adapter && dut.software == *software;
+            if duts.iter().any(is_same) {
                 continue;
             }
-            adapters.push(adapter);
-            let of_dut = match adapter {
+            duts.push(&cell.dut);
+            let mut of_dut = match adapter {
                 Adapter::External(external) => of_boxes(external),
                 Adapter::Device(devices) => devices.members.iter().flat_map(of_device).collect(),
                 _ => Vec::new(),
             };
+            of_dut.extend(software.demands());
             demands.extend(of_dut.into_iter().map(|(key, what)| Demand {
                 place: format!("DUT `{}`, {key}", cell.dut.name),
                 what,

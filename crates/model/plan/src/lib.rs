@@ -30,6 +30,7 @@ mod procedure;
 mod published;
 mod search;
 mod setting;
+mod software;
 mod stations;
 pub mod text;
 mod tool;
@@ -64,6 +65,7 @@ pub use published::{
     PublishedTable, PublishedUnit, RateBasis, RateDirection, RateKind, RateLayer,
 };
 pub use setting::{Common, Dimension, Setting};
+pub use software::{Build, FoundProgram, Software, is_variable};
 pub use stations::Stations;
 pub use text::{in_words, to_text};
 pub use tool::{FlowDirection, Tool, TransferDirection};

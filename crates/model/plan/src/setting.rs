@@ -1,9 +1,9 @@
 //! Settings of DUTs as coordinates of cells, next to the axes of trials.
 //!
 //! Comparisons of cells that differ in one coordinate read it from here, whichever of the two it
-//! is. To add a setting: a variant of [`Setting`], and its lines in [`Adapter::apart`].
+//! is. To add a setting: a variant of [`Setting`], and its lines in [`Dut::apart`].
 
-use crate::adapter::{Adapter, Encryptor, OpenVpn, StrongSwan, Xfrm};
+use crate::adapter::{Adapter, Dut, Encryptor, OpenVpn, StrongSwan, Xfrm};
 use crate::axis::Axis;
 use crate::cell::Cell;
 use crate::value::Value;
@@ -24,6 +24,8 @@ pub enum Setting {
     Workers,
     /// Tunnels, over which frames are spread.
     Tunnels,
+    /// The version of its program, by the campaign's name for it.
+    Version,
 }
 
 /// A dimension in which cells differ.
@@ -47,17 +49,37 @@ pub struct Common {
 enum CommonDut {
     /// One DUT, by its name.
     Named(String),
-    /// All settings but one; names differ.
-    Settings(Adapter),
+    /// All settings but one, without the name.
+    Settings(Box<Dut>),
+}
+
+impl Dut {
+    /// Takes a setting apart: its value, and the DUT without it and without a name. DUTs that
+    /// differ in this setting only are then equal. `None` if the DUT does not have the setting.
+    #[must_use]
+    pub fn apart(&self, setting: Setting) -> Option<(Value, Self)> {
+        let mut others = Self {
+            name: String::new(),
+            ..self.clone()
+        };
+        if setting == Setting::Version {
+            // With the program and all that follows from it; the environment is another setting.
+            let version = mem::take(&mut others.software).version?;
+            others
+                .software
+                .environment
+                .clone_from(&self.software.environment);
+            return Some((Value::Word(version), others));
+        }
+        let value = others.adapter.take(setting)?;
+        Some((value, others))
+    }
 }
 
 impl Adapter {
-    /// Takes a setting apart: its value, and the adapter without it. Adapters that differ in this
-    /// setting only are then equal. `None` if this kind does not have the setting.
-    #[must_use]
-    pub fn apart(&self, setting: Setting) -> Option<(Value, Self)> {
-        let mut others = self.clone();
-        let value = match (setting, &mut others) {
+    /// Replaces a setting by a fixed value, and returns it; `None` if this kind does not have it.
+    fn take(&mut self, setting: Setting) -> Option<Value> {
+        Some(match (setting, self) {
             (
                 Setting::Suite,
                 Self::Cipherbench(Encryptor { suite, .. })
@@ -94,11 +116,11 @@ impl Adapter {
                 | Setting::Engine
                 | Setting::Keys
                 | Setting::Workers
-                | Setting::Tunnels,
+                | Setting::Tunnels
+                | Setting::Version,
                 _,
             ) => return None,
-        };
-        Some((value, others))
+        })
     }
 }
 
@@ -116,8 +138,12 @@ impl Cell {
             }
             // DUTs that differ in one setting have different names, so the settings are compared.
             Dimension::Setting(setting) => {
-                let (value, others) = self.dut.adapter.apart(setting)?;
-                (value, self.group.clone(), CommonDut::Settings(others))
+                let (value, others) = self.dut.apart(setting)?;
+                (
+                    value,
+                    self.group.clone(),
+                    CommonDut::Settings(Box::new(others)),
+                )
             }
         };
         Some((value, Common { group, dut }))

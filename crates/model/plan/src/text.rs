@@ -35,7 +35,7 @@ pub fn to_text(plan: &Plan, commands: impl Fn(&Cell) -> Vec<Vec<String>>) -> Str
         for cell in group {
             let time = human::duration_ns(cell.estimate_ns as f64);
             let name = &cell.dut.name;
-            let mut settings = cell.dut.adapter.profile().settings;
+            let mut settings = cell.dut.settings();
             if cell.calibration {
                 // No DUT of the campaign has this name, so its line explains itself.
                 settings.push_str(" (calibration)");

@@ -111,6 +111,7 @@ fn settings_differ(base: Side<'_>, other: Side<'_>) -> bool {
         || base.impair != other.impair
         || base.tune != other.tune
         || base.dut.adapter != other.dut.adapter
+        || base.dut.software != other.dut.software
 }
 
 /// The settings without id and name, which distinguish nothing.

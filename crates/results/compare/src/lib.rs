@@ -29,6 +29,7 @@ mod markdown;
 mod table;
 mod text;
 mod trend;
+mod versions;
 mod words;
 
 pub use cells::Match;
@@ -69,7 +70,7 @@ pub struct Run<'a> {
 /// The options of a comparison.
 #[derive(Debug, Clone)]
 pub struct Options {
-    /// Devices that are compared although their names differ.
+    /// Devices, or versions of their programs, that are compared although their names differ.
     pub matches: Vec<Match>,
     /// Changes that are smaller than this with their whole interval, in per cent, count as none.
     pub margin_percent: f64,
@@ -176,12 +177,17 @@ impl Comparison {
     }
 }
 
-/// Compares each further run with the first; for a single run, its devices with one another.
+/// Compares each further run with the first; for a single run, its devices with one another. A
+/// match may name two versions of programs, and a single run with versions needs none.
 ///
 /// # Errors
 /// If a run is given twice, if a single run is given without devices to match, or if a match names
 /// a device that a run does not have.
 pub fn compare(runs: &[Run<'_>], options: &Options) -> Result<Comparison, CompareError> {
+    let options = &Options {
+        matches: versions::expanded(runs, &options.matches),
+        ..options.clone()
+    };
     // Before the results are computed. It also ensures that `runs[0]` exists.
     error::check(runs, options)?;
     let results: Vec<Results> = runs.iter().map(|run| Results::of(run.journal)).collect();

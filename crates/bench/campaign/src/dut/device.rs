@@ -7,7 +7,7 @@ use super::entry::{Entry, NAME, name};
 use crate::axis::Axes;
 use crate::keys::{SHARE, seconds};
 use crate::words::path;
-use plan::{Adapter, Device, DeviceFault, DeviceKind, DeviceModel, Devices};
+use plan::{Adapter, Device, DeviceFault, DeviceKind, DeviceModel, Devices, Dut};
 use std::time::Duration;
 use units::Layer;
 use yaml::Absent::{Default, Depends, Required};
@@ -241,7 +241,7 @@ impl Entry {
         Self {
             name,
             duts: duts
-                .map(|(name, devices)| (name, Adapter::Device(devices)))
+                .map(|(name, devices)| Dut::new(name, Adapter::Device(devices)))
                 .collect(),
         }
     }

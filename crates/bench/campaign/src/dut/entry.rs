@@ -1,7 +1,7 @@
 //! One entry of `duts`: its name and, if settings are lists, one DUT for each combination.
 
 use crate::axis::Axes;
-use plan::Adapter;
+use plan::{Adapter, Dut};
 use wire::Suite;
 use yaml::Absent::{Default, Depends};
 use yaml::{Key, Map, Node, Reported, Spanned, Value};
@@ -45,8 +45,8 @@ pub(crate) type Duts = Vec<(String, Adapter)>;
 pub(crate) struct Entry {
     /// Name of the entry: the prefix of the names of all its DUTs.
     pub(crate) name: String,
-    /// Full name and settings of each DUT.
-    pub(crate) duts: Duts,
+    /// Its DUTs, with their full names.
+    pub(crate) duts: Vec<Dut>,
 }
 
 /// A DUT's name: short, and without the characters that separate the parts of cell ids.

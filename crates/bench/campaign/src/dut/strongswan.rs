@@ -3,6 +3,7 @@
 use super::entry::{
     COMMON_SUITE, Duts, INSECURE, LEGACY, NAME, Variants, WeakAllowed, common_suite,
 };
+use super::software::SOFTWARE;
 use crate::axis::Axes;
 use plan::{Adapter, DataPath, IkeAuth, StrongSwan};
 use wire::Suite;
@@ -28,6 +29,7 @@ pub(super) const KEYS: &[Key] = &[
         "Adds ML-KEM-768 to the key exchange (RFC 9370); needs strongSwan 6"),
     TUNNELS.meaning(
         "Tunnels between the gateways, each with separate SAs and networks, under one IKE SA"),
+    SOFTWARE,
 ];
 
 /// Tunnels under one IKE SA.

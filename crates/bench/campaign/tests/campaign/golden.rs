@@ -12,6 +12,7 @@ mod http;
 mod impairments;
 mod orders;
 mod tunnels;
+mod versions;
 
 use campaign::{Campaign, HostFacts, LabFile, from_text, lab_from_text};
 use plan::{Cell, to_text};

@@ -91,8 +91,9 @@ impl Cipherbench {
         let Some(config) = secrets.write_kmes(gw1)? else {
             return Ok(());
         };
-        let argv = [THIS_PROGRAM, "kme", "--config", &config].map(str::to_owned);
-        let (kmes, _) = Daemon::start(site.dut, gw1, argv.to_vec(), READY, KME_LIMIT)?;
+        // Of this program, whatever the campaign names: they are no part of the device.
+        let program = Program::new([THIS_PROGRAM, "kme", "--config", &config]);
+        let (kmes, _) = Daemon::start(site.dut, gw1, program, READY, KME_LIMIT)?;
         self.kmes = Some(kmes.process);
         Ok(())
     }
@@ -113,9 +114,14 @@ impl Cipherbench {
         let Some(config) = self.configs.get(&node.id()) else {
             return Err(site.error(format!("has no configuration on {}", node.name())));
         };
-        let argv = [THIS_PROGRAM, "encrypt", "--config", config];
-        let argv = argv.map(str::to_owned).to_vec();
-        let (daemon, stdout) = Daemon::start(site.dut, node, argv, READY, READY_LIMIT)?;
+        let argv = [
+            site.program(node, THIS_PROGRAM),
+            "encrypt",
+            "--config",
+            config,
+        ];
+        let program = site.command(node, argv.map(str::to_owned).to_vec());
+        let (daemon, stdout) = Daemon::start(site.dut, node, program, READY, READY_LIMIT)?;
         Ok((daemon.process, stdout))
     }
 
@@ -137,8 +143,9 @@ impl Cipherbench {
             let Some(config) = self.configs.get(&node.id()) else {
                 return Ok(());
             };
-            let argv = [THIS_PROGRAM, "encrypt", "--remove", "--config", config];
-            run_tool(node, Program::new(argv))
+            let program = site.program(node, THIS_PROGRAM);
+            let argv = [program, "encrypt", "--remove", "--config", config];
+            run_tool(node, site.command(node, argv.map(str::to_owned).to_vec()))
         }))
     }
 

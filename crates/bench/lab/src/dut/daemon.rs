@@ -26,14 +26,13 @@ impl<'a> Daemon<'a> {
     pub(crate) fn start(
         dut: &'a str,
         node: &'a dyn Node,
-        argv: Vec<String>,
+        program: Program,
         ready: &str,
         limit: Duration,
     ) -> Result<(Self, String)> {
         let program = Program {
-            argv,
             ready: Ready::Line(ready.to_owned()),
-            ..Program::default()
+            ..program
         };
         let limit_ms = millis(limit);
         match node.call(Request::Start { program, limit_ms }) {

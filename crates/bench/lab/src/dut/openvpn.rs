@@ -101,9 +101,10 @@ impl OpenVpn {
         let Some(conf) = self.confs.get(&node.id()) else {
             return Err(site.error(format!("has no configuration on {}", node.name())));
         };
-        let argv = [PROGRAM, "--config", conf].map(str::to_owned).to_vec();
-        let (daemon, said) =
-            Daemon::start(site.dut, node, argv, log::BOUND, START_LIMIT).map_err(log::explain)?;
+        let argv = [site.program(node, PROGRAM), "--config", conf];
+        let program = site.command(node, argv.map(str::to_owned).to_vec());
+        let (daemon, said) = Daemon::start(site.dut, node, program, log::BOUND, START_LIMIT)
+            .map_err(log::explain)?;
         // Listed before the next step can fail, so that it is stopped then.
         dut.processes.push((node.id(), daemon.process));
         dut.facts.extend(log::facts(&said, node.id(), PROGRAM));

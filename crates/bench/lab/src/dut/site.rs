@@ -6,7 +6,7 @@ use crate::hosts::Seat;
 use crate::on_node::{ip, ip_each, run_tool};
 use crate::sync::{Deadline, join};
 use crate::topology::{A0, B0, End, Hop, Map, Side, W0, W1, cipher_ends};
-use plan::Direction;
+use plan::{Direction, Software};
 use std::collections::BTreeMap;
 use std::fmt::Display;
 use std::net::Ipv4Addr;
@@ -23,6 +23,8 @@ use testbed::{
 pub(crate) struct Site<'a> {
     /// [`plan::Dut::name`].
     pub(crate) dut: &'a str,
+    /// [`plan::Dut::software`].
+    pub(crate) software: &'a Software,
     pub(crate) links: Links,
     /// Which part of it is loaded.
     pub(crate) direction: Direction,
@@ -60,6 +62,27 @@ impl<'a> Site<'a> {
     /// Whether the DUT runs on that gateway, and no station in its place.
     pub(crate) fn loads(&self, id: NodeId) -> bool {
         self.loaded().iter().any(|node| node.id() == id)
+    }
+
+    /// The device's program on a node: the campaign's, if it names one, or `installed`.
+    pub(crate) fn program<'p>(&'p self, node: &dyn Node, installed: &'p str) -> &'p str {
+        // A station in a gateway's place is no part of the device.
+        let own = self.software.program().filter(|_| self.loads(node.id()));
+        own.unwrap_or(installed)
+    }
+
+    /// A command of the device's program on a node, with the campaign's environment.
+    pub(crate) fn command(&self, node: &dyn Node, argv: Vec<String>) -> Program {
+        let environment = if self.loads(node.id()) {
+            self.software.environment.clone()
+        } else {
+            BTreeMap::new()
+        };
+        Program {
+            argv,
+            environment,
+            ..Program::default()
+        }
     }
 
     /// The gateway that a station replaces, if any.

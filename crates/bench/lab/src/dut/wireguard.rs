@@ -86,7 +86,7 @@ impl WireGuard {
     /// Starts it on a gateway; nothing of it is left there when that fails.
     fn start_on(&self, site: &Site<'_>, node: &dyn Node) -> Result<Up> {
         // First, as a missing program is explained before anything is made.
-        let mut facts = self.implementation.facts(site.dut, node)?;
+        let mut facts = self.implementation.facts(site, node)?;
         facts.insert("txqueuelen".to_owned(), QUEUE_PACKETS.to_string());
         let process = self.make_interface(site, node)?;
         let daemon = process.map(|process| Daemon {
@@ -114,12 +114,13 @@ impl WireGuard {
 
     /// Creates the interface in the kernel, or starts the program that does; returns that process.
     fn make_interface(&self, site: &Site<'_>, node: &dyn Node) -> Result<Option<u64>> {
-        let Some(argv) = self.implementation.argv(node, INTERFACE)? else {
+        let Some(argv) = self.implementation.argv(site, node, INTERFACE)? else {
             let add = format!("link add {INTERFACE} type wireguard\n");
             let added = ip(node, add).map(|()| None);
             return added.map_err(|error| self.implementation.explain(site.dut, error));
         };
-        let started = node.start(Program::new(argv), Duration::ZERO).map(Some);
+        let program = site.command(node, argv);
+        let started = node.start(program, Duration::ZERO).map(Some);
         started.map_err(|error| self.implementation.explain(site.dut, error))
     }
 

@@ -3,7 +3,7 @@
 use super::makers::{Use, asked_by, unfit, unfit_here};
 use super::{find, install, refusal};
 use plan::{
-    Adapter, Cell, DeviceKind, Element, GatewayPeer, IkeAuth, LabKind, LabPlan, Measurement,
+    Adapter, Cell, DeviceKind, Dut, Element, GatewayPeer, IkeAuth, LabKind, LabPlan, Measurement,
     TransferDirection, WireGuardProgram,
 };
 use serde::Serialize;
@@ -152,7 +152,7 @@ fn missing_where(
         let (dut, measurement) = (format!("DUT {}", cell.dut.name), &cell.measurement);
         let mut needs: Vec<(&str, Use, &str)> = Vec::new();
         needs.extend(of_lab.iter().map(|name| (*name, Use::Plain, THE_LAB)));
-        let of_dut = of_dut((lab, role), &cell.dut.adapter).into_iter();
+        let of_dut = of_dut((lab, role), &cell.dut).into_iter();
         needs.extend(of_dut.map(|name| (name, Use::Plain, dut.as_str())));
         let of_tool = of_measurement(measurement).into_iter();
         let of_tool = of_tool.filter(|_| role.has_nodes(lab));
@@ -206,7 +206,32 @@ fn of_lab(lab: &LabPlan, role: Role) -> Vec<&'static str> {
 }
 
 /// The programs that a device under test needs on a machine, without those that build the lab.
-fn of_dut<'a>((lab, role): (&LabPlan, Role), adapter: &'a Adapter) -> Vec<&'a str> {
+fn of_dut<'a>((lab, role): (&LabPlan, Role), dut: &'a Dut) -> Vec<&'a str> {
+    let mut programs = of_adapter((lab, role), &dut.adapter);
+    let Some(program) = dut.software.program().filter(|_| role.has_nodes(lab)) else {
+        return programs;
+    };
+    // The campaign's program replaces the installed one.
+    let replaced = replaceable(&dut.adapter);
+    programs.retain(|name| Some(*name) != replaced);
+    // A program that is built is there once the run has built it.
+    if dut.software.build.is_none() || dut.software.found.is_some() {
+        programs.push(program);
+    }
+    programs
+}
+
+/// The installed program that a campaign's program replaces; `None` if it is this program.
+pub(crate) const fn replaceable(adapter: &Adapter) -> Option<&'static str> {
+    match adapter {
+        Adapter::WireGuard(tunnel) => of_wireguard(tunnel.program),
+        Adapter::StrongSwan(_) => Some("charon"),
+        Adapter::OpenVpn(_) => Some("openvpn"),
+        _ => None,
+    }
+}
+
+fn of_adapter<'a>((lab, role): (&LabPlan, Role), adapter: &'a Adapter) -> Vec<&'a str> {
     let has_nodes = role.has_nodes(lab);
     match adapter {
         // The run reaches the boxes, which have their programs inside; a tap is next to the

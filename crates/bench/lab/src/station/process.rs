@@ -325,6 +325,7 @@ fn command(program: &Program, cores: &[usize]) -> Result<Command, String> {
     }
     command
         .args(&program.argv[1..])
+        .envs(&program.environment)
         // Programs read the output of these tools, so it must not be translated.
         .env("LC_ALL", "C")
         .env("PATH", programs::search_path())

@@ -23,10 +23,7 @@ struct Device {
 
 fn device(name: &str, adapter: Adapter, interface: &'static str) -> Device {
     Device {
-        dut: Dut {
-            name: name.to_owned(),
-            adapter,
-        },
+        dut: Dut::new(name, adapter),
         interface,
     }
 }

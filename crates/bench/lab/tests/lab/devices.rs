@@ -20,10 +20,7 @@ pub(crate) fn encryptor(engine: &str) -> Dut {
         engine: Choice::Named(engine.to_owned()),
         ..Encryptor::new(suite)
     });
-    Dut {
-        name: "stand-in".to_owned(),
-        adapter,
-    }
+    Dut::new("stand-in", adapter)
 }
 
 fn ready_lab() -> TestLab {

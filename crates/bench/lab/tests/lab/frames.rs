@@ -33,10 +33,7 @@ fn ready_lab() -> TestLab {
 }
 
 fn dut(adapter: Adapter) -> Dut {
-    Dut {
-        name: "under test".to_owned(),
-        adapter,
-    }
+    Dut::new("under test", adapter)
 }
 
 /// Starts a DUT, uses it, stops it, and sees that nothing of it is left.

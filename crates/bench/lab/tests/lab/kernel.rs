@@ -22,10 +22,7 @@ fn ready_lab() -> TestLab {
 }
 
 fn try_start(lab: &mut TestLab, adapter: Adapter) -> Result<RunningDut, LabError> {
-    let dut = Dut {
-        name: "under test".to_owned(),
-        adapter,
-    };
+    let dut = Dut::new("under test", adapter);
     lab.lab.start_dut(&dut, LINKS, Direction::Both)
 }
 

@@ -24,10 +24,7 @@ fn with_keys(keys: KeySource) -> Dut {
         workers: 2,
         ..Encryptor::new(Suite::Aes256Gcm).with_keys(keys)
     };
-    Dut {
-        name: keys.name().to_owned(),
-        adapter: Adapter::Cipherbench(encryptor),
-    }
+    Dut::new(keys.name(), Adapter::Cipherbench(encryptor))
 }
 
 /// An encryptor with that many tunnels and one lane.
@@ -36,10 +33,7 @@ fn with_tunnels(keys: KeySource, tunnels: u16) -> Dut {
         tunnels,
         ..Encryptor::new(Suite::Aes256Gcm).with_keys(keys)
     };
-    Dut {
-        name: keys.name().to_owned(),
-        adapter: Adapter::Cipherbench(encryptor),
-    }
+    Dut::new(keys.name(), Adapter::Cipherbench(encryptor))
 }
 
 fn ready_lab() -> TestLab {

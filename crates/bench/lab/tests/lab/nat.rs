@@ -33,10 +33,7 @@ fn translated(lab: &TestLab, running: &RunningDut) -> Vec<[u64; 2]> {
 }
 
 fn named(name: &str, adapter: Adapter) -> Dut {
-    Dut {
-        name: name.to_owned(),
-        adapter,
-    }
+    Dut::new(name, adapter)
 }
 
 /// Every kind of tunnel in UDP that is installed here.

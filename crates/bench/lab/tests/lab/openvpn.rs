@@ -46,10 +46,7 @@ fn adapter(suite: Suite) -> Adapter {
 }
 
 fn dut(suite: Suite) -> Dut {
-    Dut {
-        name: "openvpn".to_owned(),
-        adapter: adapter(suite),
-    }
+    Dut::new("openvpn", adapter(suite))
 }
 
 fn ready_lab() -> TestLab {

@@ -124,10 +124,7 @@ pub(crate) fn a_full_queue_is_counted_and_a_shaper_goes_as_it_came() {
             .iter()
             .all(|shown| shown.matches("tbf").count() == 2)
     );
-    let router = Dut {
-        name: "router".to_owned(),
-        adapter: Adapter::Router { nat: false },
-    };
+    let router = Dut::new("router", Adapter::Router { nat: false });
     let dut = lab.start_dut(&router, links, Direction::Both).unwrap();
     let a = lab.node(NodeId::A);
     a.run(shell("tc qdisc replace dev a0 root noqueue"), PATIENCE)

@@ -54,10 +54,7 @@ pub(crate) fn missing() -> Option<String> {
 }
 
 fn try_start(lab: &mut TestLab, plan: StrongSwan) -> Result<RunningDut, LabError> {
-    let dut = Dut {
-        name: "strongswan".to_owned(),
-        adapter: Adapter::StrongSwan(plan),
-    };
+    let dut = Dut::new("strongswan", Adapter::StrongSwan(plan));
     lab.lab.start_dut(&dut, LINKS, Direction::Both)
 }
 

@@ -124,10 +124,7 @@ pub(crate) fn plan_with_path(name: &str, path: &[Element]) -> LabPlan {
 }
 
 pub(crate) fn direct() -> Dut {
-    Dut {
-        name: "direct".to_owned(),
-        adapter: Adapter::Direct,
-    }
+    Dut::new("direct", Adapter::Direct)
 }
 
 /// A shell script as a program.

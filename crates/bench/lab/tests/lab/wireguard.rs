@@ -29,10 +29,7 @@ fn try_start_with(
     links: Links,
 ) -> Result<RunningDut, LabError> {
     lab.lab.configure(links).unwrap();
-    let dut = Dut {
-        name: program.name().to_owned(),
-        adapter: Adapter::WireGuard(WireGuard { program }),
-    };
+    let dut = Dut::new(program.name(), Adapter::WireGuard(WireGuard { program }));
     lab.lab.start_dut(&dut, links, Direction::Both)
 }
 
@@ -186,10 +183,7 @@ pub(crate) fn a_lone_gateway_and_the_stations_keys_leave_nothing() {
             (Direction::Decrypt, NodeId::Gw2, NodeId::Gw1),
         ] {
             let before = dump(lab);
-            let dut = Dut {
-                name: program.name().to_owned(),
-                adapter: Adapter::WireGuard(WireGuard { program }),
-            };
+            let dut = Dut::new(program.name(), Adapter::WireGuard(WireGuard { program }));
             let running = lab.lab.start_dut(&dut, LINKS, direction).unwrap();
             assert_eq!(daemons(lab, device).len(), 1);
             assert_eq!(daemons(lab, station), [0_u32; 0]);

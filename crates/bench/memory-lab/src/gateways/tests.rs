@@ -4,10 +4,7 @@ use std::sync::Weak;
 use std::time::{Duration, Instant};
 
 fn dut(adapter: Adapter) -> Dut {
-    Dut {
-        name: "dut".to_owned(),
-        adapter,
-    }
+    Dut::new("dut", adapter)
 }
 
 fn encryptors() -> Gateways {

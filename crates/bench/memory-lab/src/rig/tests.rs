@@ -34,10 +34,7 @@ fn cell(direction: Direction) -> Cell {
         id: "cell".to_owned(),
         group: "group".to_owned(),
         coordinates: Vec::new(),
-        dut: Dut {
-            name: "straight".to_owned(),
-            adapter: Adapter::STRAIGHT,
-        },
+        dut: Dut::new("straight", Adapter::STRAIGHT),
         stations: Some(plan::Stations {
             mtu: 1500,
             cores: 1,

@@ -12,10 +12,7 @@ fn cell(cores: u16, measurement: Measurement) -> Cell {
         id: "cell".to_owned(),
         group: "group".to_owned(),
         coordinates: Vec::new(),
-        dut: Dut {
-            name: "direct".to_owned(),
-            adapter: Adapter::Direct,
-        },
+        dut: Dut::new("direct", Adapter::Direct),
         stations: Some(plan::Stations {
             mtu: 1500,
             cores,

@@ -560,10 +560,7 @@ fn cell(adapter: Adapter, cores: u16, measurement: Measurement) -> Cell {
         id: format!("{group}/{name}"),
         coordinates: Coordinate::all_in(&group),
         group,
-        dut: Dut {
-            name: name.to_owned(),
-            adapter,
-        },
+        dut: Dut::new(name, adapter),
         stations: Some(Stations {
             mtu: 1500,
             cores,

@@ -253,10 +253,7 @@ pub(crate) fn cell(test: FrameTest) -> Cell {
         id: "load/direct".to_owned(),
         group: "load".to_owned(),
         coordinates: Vec::new(),
-        dut: Dut {
-            name: "direct".to_owned(),
-            adapter: Adapter::Direct,
-        },
+        dut: Dut::new("direct", Adapter::Direct),
         stations: Some(Stations {
             mtu: 1500,
             cores: 1,

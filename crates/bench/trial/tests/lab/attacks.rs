@@ -223,10 +223,7 @@ fn start(lab: &mut TestLab, adapter: Adapter) -> Option<RunningDut> {
     let cell = cell(adapter.clone(), 1, false, ping());
     let links = links(&plan(&cell), &cell);
     lab.lab.configure(links).unwrap();
-    let dut = Dut {
-        name: "dut".to_owned(),
-        adapter,
-    };
+    let dut = Dut::new("dut", adapter);
     match lab.lab.start_dut(&dut, links, Direction::Both) {
         Ok(running) => Some(running),
         Err(LabError::Dut { reason, .. }) if reason.starts_with("needs") => {

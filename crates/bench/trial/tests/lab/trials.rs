@@ -199,10 +199,7 @@ pub(crate) fn cell(adapter: Adapter, cores: u16, offloads: bool, measurement: Me
         id: group.clone(),
         coordinates: Coordinate::all_in(&group),
         group,
-        dut: Dut {
-            name: "dut".to_owned(),
-            adapter,
-        },
+        dut: Dut::new("dut", adapter),
         stations: Some(Stations {
             mtu: 1500,
             cores,

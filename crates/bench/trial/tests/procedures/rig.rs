@@ -302,10 +302,7 @@ pub(crate) fn cell(test: &FrameTest) -> Cell {
         id: "cell".to_owned(),
         group: "group".to_owned(),
         coordinates: Vec::new(),
-        dut: Dut {
-            name: "simulated".to_owned(),
-            adapter: Adapter::Direct,
-        },
+        dut: Dut::new("simulated", Adapter::Direct),
         stations: Some(Stations {
             mtu: 1500,
             cores: 1,

@@ -81,10 +81,7 @@ fn cell(number: usize, dut: &str, adapter: Adapter) -> Cell {
         id: cell_id(number),
         group: "tcp/mtu=1500/cores=1".into(),
         coordinates: Coordinate::all_in("tcp/mtu=1500/cores=1"),
-        dut: Dut {
-            name: dut.into(),
-            adapter,
-        },
+        dut: Dut::new(dut, adapter),
         stations: Some(Stations {
             mtu: 1500,
             cores: 1,

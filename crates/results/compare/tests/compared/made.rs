@@ -103,10 +103,7 @@ pub(crate) fn cell(group: &str, dut: &str) -> Cell {
         id: format!("{group}/{dut}"),
         group: group.into(),
         coordinates,
-        dut: Dut {
-            name: dut.into(),
-            adapter: Adapter::Cipherbench(Encryptor::new(Suite::Aes256Gcm)),
-        },
+        dut: Dut::new(dut, Adapter::Cipherbench(Encryptor::new(Suite::Aes256Gcm))),
         stations: Some(Stations {
             mtu: mtu as u16,
             cores: 1,

@@ -4,9 +4,10 @@ use crate::made::{Noise, SECOND_NS, cell, journal, measured, record};
 use compare::{CompareError, Comparison, Detail, Difference, Direction, Options, Run, compare};
 use journal::Journal;
 use journal::record::Outcome;
-use plan::{Cell, Measurement};
+use plan::{Adapter, Cell, Encryptor, Measurement, Software};
 use stats::{Results, Standing};
 use std::collections::BTreeMap;
+use wire::Suite;
 
 /// Three repeats of each cell, the megabytes of the first.
 fn run(second: u64, cells: Vec<(Cell, u64)>) -> Journal {
@@ -335,4 +336,76 @@ fn valid_repeats_are_compared_and_the_invalid_one_is_named_with_its_run_and_devi
         without.help,
         "remove the cause and repeat it: `cipherbench resume runs/a`"
     );
+}
+
+/// A cell of a version, as a campaign with several names it.
+fn of_version(group: &str, workers: u16, version: &str) -> Cell {
+    let mut cell = cell(group, &format!("w{workers} {version}"));
+    cell.dut.adapter = Adapter::Cipherbench(Encryptor {
+        workers,
+        ..Encryptor::new(Suite::Aes256Gcm)
+    });
+    cell.dut.software = Software {
+        version: Some(version.to_owned()),
+        program: Some(format!("./{version}")),
+        ..Software::default()
+    };
+    cell
+}
+
+#[test]
+fn versions_of_one_run_are_compared_as_two_runs_are() {
+    let one = run(
+        1,
+        vec![
+            (of_version("tcp/mtu=1500", 1, "old"), 100),
+            (of_version("tcp/mtu=1500", 1, "new"), 50),
+            (of_version("tcp/mtu=1500", 1, "newer"), 110),
+            (of_version("tcp/mtu=1500", 2, "old"), 200),
+            (of_version("tcp/mtu=1500", 2, "new"), 200),
+        ],
+    );
+    let changes = |matches: &[&str]| -> Vec<(String, String)> {
+        let found = compared(&[&one], matches).unwrap();
+        let mut changes: Vec<_> = found.pairs[0]
+            .changes
+            .iter()
+            .map(|change| {
+                assert!(change.paired);
+                let other = change.other_cell.clone().unwrap_or_default();
+                (change.cell.clone(), other)
+            })
+            .collect();
+        changes.sort();
+        changes
+    };
+    let pair = |workers: u16, old: &str, new: &str| {
+        let id = |version: &str| format!("tcp/mtu=1500/w{workers} {version}");
+        (id(old), id(new))
+    };
+    let old_new = [pair(1, "old", "new"), pair(2, "old", "new")];
+    assert_eq!(changes(&["old=new"]), old_new);
+    // Without a match each version with the first one.
+    let all = [
+        pair(1, "old", "new"),
+        pair(1, "old", "newer"),
+        pair(2, "old", "new"),
+    ];
+    assert_eq!(changes(&[]), all);
+    assert_eq!(changes(&["new=newer"]), [pair(1, "new", "newer")]);
+    // Devices still have names.
+    assert_eq!(changes(&["w2 old=w2 new"]), [pair(2, "old", "new")]);
+    let error = compared(&[&one], &["old=newest"]).unwrap_err().to_string();
+    assert!(error.contains("has no device"), "{error}");
+}
+
+#[test]
+fn a_version_of_one_run_is_compared_with_another_of_the_next() {
+    let base = run(1, vec![(of_version("tcp/mtu=1500", 1, "v1"), 100)]);
+    let other = run(2, vec![(of_version("tcp/mtu=1500", 1, "v2"), 50)]);
+    let found = compared(&[&base, &other], &["v1=v2"]).unwrap();
+    assert_eq!(found.pairs[0].changes.len(), 1);
+    let differs = &found.pairs[0].settings;
+    let program = |it: &Difference| it.what == "dut.software.program";
+    assert!(differs.iter().any(program), "{differs:?}");
 }

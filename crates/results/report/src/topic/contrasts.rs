@@ -47,12 +47,18 @@ fn table(run: &Run<'_>, contrast: &Contrast) -> Option<Table> {
     let (heading, counts) = match contrast.meaning {
         Meaning::Difference => ("Difference", "a difference is shown if"),
         Meaning::Gain => ("Gain", "a gain counts where"),
+        Meaning::Change => ("Change", "a change is shown if"),
     };
     let note = format!(
         "each by the same device with {} in the same repeat: mean of these quotients, and its 95 % \
          interval (Student's t on logarithms); {counts} chance explains it in less than 5 %, over all \
-         cells by the same quantity (Holm)",
-        contrast.twin
+         cells {} (Holm)",
+        contrast.twin,
+        if contrast.is_search {
+            "and quantities"
+        } else {
+            "by the same quantity"
+        }
     );
     let names = match contrast.columns {
         Columns::Setting(setting) => vec![setting],
@@ -95,6 +101,8 @@ fn verdict(meaning: Meaning, found: &ContrastResult) -> Cell {
         (Some(true), Meaning::Difference) => Cell::word("shown"),
         (Some(true), Meaning::Gain) if is_better => Cell::plain("gain"),
         (Some(true), Meaning::Gain) => Cell::word("loss"),
+        (Some(true), Meaning::Change) if is_better => Cell::plain("improvement"),
+        (Some(true), Meaning::Change) => Cell::word("regression"),
     }
 }
 

@@ -411,10 +411,7 @@ fn cell(
         id: format!("{group}/{name}"),
         coordinates: Coordinate::all_in(&group),
         group,
-        dut: Dut {
-            name: name.into(),
-            adapter,
-        },
+        dut: Dut::new(name, adapter),
         stations: Some(Stations {
             mtu,
             cores,

@@ -198,10 +198,7 @@ impl Judge<'_> {
             }
         });
         // A reader compares these conditions with those of the claim, so they are one text here.
-        let parts = [
-            planned.dut.adapter.profile().settings,
-            plan::in_words(planned),
-        ];
+        let parts = [planned.dut.settings(), plan::in_words(planned)];
         let parts: Vec<String> = parts.into_iter().chain(machines).collect();
         let here = parts.join("; ");
         // A claim without a load is about every load. Each result then names the load of its

@@ -101,32 +101,34 @@ pub(crate) fn comparisons(cells: &[CellResult], sittings: &Sittings<'_>) -> Vec<
         let other = *baselines.get(cell.group.as_str())?;
         Some(Pair { cell, other })
     });
-    let found = paired(pairs, ratio).into_iter().map(|found| {
-        let Pair { cell, other } = found.pair;
-        let (of_dut, of_baseline) = (found.metric.of(cell), found.metric.of(other));
-        // Only repeats that both have form pairs, as a failed repeat has no counterpart.
-        let of_both = of_dut.zip(of_baseline).map_or(0, |(of_dut, of_baseline)| {
-            let values = of_dut.values.iter();
-            values
-                .filter(|it| of_baseline.at(it.repeat).is_some())
-                .count()
+    let found = paired(pairs, |metric| metric, ratio)
+        .into_iter()
+        .map(|found| {
+            let Pair { cell, other } = found.pair;
+            let (of_dut, of_baseline) = (found.metric.of(cell), found.metric.of(other));
+            // Only repeats that both have form pairs, as a failed repeat has no counterpart.
+            let of_both = of_dut.zip(of_baseline).map_or(0, |(of_dut, of_baseline)| {
+                let values = of_dut.values.iter();
+                values
+                    .filter(|it| of_baseline.at(it.repeat).is_some())
+                    .count()
+            });
+            Comparison {
+                group: cell.group.clone(),
+                cell: cell.id.clone(),
+                baseline_cell: other.id.clone(),
+                dut: cell.dut.clone(),
+                baseline: other.dut.clone(),
+                metric: found.metric,
+                ratio: found.ratio.ratio,
+                bound: Bound::of(found.metric, cell, other),
+                low: found.ratio.low,
+                high: found.ratio.high,
+                pairs: u32::try_from(of_both).unwrap_or(u32::MAX),
+                apart_ns: sittings.apart_ns(&cell.id, &other.id),
+                differs: found.differs,
+            }
         });
-        Comparison {
-            group: cell.group.clone(),
-            cell: cell.id.clone(),
-            baseline_cell: other.id.clone(),
-            dut: cell.dut.clone(),
-            baseline: other.dut.clone(),
-            metric: found.metric,
-            ratio: found.ratio.ratio,
-            bound: Bound::of(found.metric, cell, other),
-            low: found.ratio.low,
-            high: found.ratio.high,
-            pairs: u32::try_from(of_both).unwrap_or(u32::MAX),
-            apart_ns: sittings.apart_ns(&cell.id, &other.id),
-            differs: found.differs,
-        }
-    });
     found.collect()
 }
 

@@ -12,6 +12,7 @@ use journal::Journal;
 use plan::{Adapter, Cell, Encryptor, KeySource, Setting, Value};
 use schemars::JsonSchema;
 use serde::Serialize;
+use std::cmp::Ordering;
 use units::human::duration_ns;
 
 /// A comparison of DUTs with twins that differ in one setting.
@@ -34,11 +35,22 @@ pub struct Contrast {
     pub meaning: Meaning,
     /// The setting that differs.
     setting: Setting,
-    /// The values of that setting which the twins of a DUT have. A DUT with such a value is no twin
-    /// of itself.
-    twins: fn(&Adapter) -> Vec<Value>,
+    /// Which DUTs are the twins.
+    twins: Twins,
+    /// Whether the question is what changed at all: then all quantities together are one question,
+    /// and the cells that surely differ come first, the largest difference at the top.
+    pub is_search: bool,
     /// The DUT's value of that setting in words.
     words: fn(&Adapter, &Value) -> String,
+}
+
+/// The twins of a DUT, among those that differ from it in the setting only.
+#[derive(Clone, Copy)]
+enum Twins {
+    /// Those with one of these values. A DUT with such a value is no twin of itself.
+    With(fn(&Adapter) -> Vec<Value>),
+    /// The first one of the group, in the order of the plan.
+    First,
 }
 
 /// The columns of a comparison that name a DUT and its twin.
@@ -57,6 +69,8 @@ pub enum Meaning {
     Difference,
     /// A gain or a loss, as one direction is the purpose of the setting.
     Gain,
+    /// An improvement or a regression since the twin.
+    Change,
 }
 
 /// All comparisons, in the order of every document.
@@ -71,7 +85,8 @@ pub const CONTRASTS: &[Contrast] = &[
         columns: Columns::Setting("Keys"),
         meaning: Meaning::Difference,
         setting: Setting::Keys,
-        twins: |_| vec![Value::Word(KeySource::Static.name().to_owned())],
+        twins: Twins::With(|_| vec![Value::Word(KeySource::Static.name().to_owned())]),
+        is_search: false,
         words: |adapter, source| {
             // Two DUTs may have one source and different lifetimes: both have the same twin, and
             // only the lifetime distinguishes their rows.
@@ -90,15 +105,30 @@ pub const CONTRASTS: &[Contrast] = &[
         columns: Columns::Names(["Hybrid", "Engine alone"]),
         meaning: Meaning::Gain,
         setting: Setting::Engine,
-        twins: |adapter| {
+        twins: Twins::With(|adapter| {
             let parts = adapter.encryptor().map(|ours| ours.engine.parts());
             // An engine alone has no parts, so only hybrids get pairs.
             let alone = parts.into_iter().flatten();
             alone
                 .map(|engine| Value::Word(engine.to_string()))
                 .collect()
-        },
+        }),
+        is_search: false,
         words: |_, engine| engine.plain(),
+    },
+    Contrast {
+        id: "versions",
+        title: "Versions of programs compared with the first one",
+        name: "Versions",
+        subject: "Versions of programs compared with the first one",
+        twin: "the first version of its program",
+        ratio: "Ratio to the first version",
+        columns: Columns::Names(["Version", "Compared with"]),
+        meaning: Meaning::Change,
+        setting: Setting::Version,
+        twins: Twins::First,
+        is_search: true,
+        words: |_, version| version.plain(),
     },
 ];
 
@@ -128,7 +158,7 @@ pub struct ContrastResult {
     /// Ratio to the twin's figure in the same repeat.
     pub ratio: Estimate,
     /// Whether there surely is a difference, corrected (Holm) over all cells of the run by this
-    /// quantity; `null` with fewer than two repeats.
+    /// quantity, of versions by all quantities; `null` with fewer than two repeats.
     pub differs: Option<bool>,
 }
 
@@ -146,13 +176,14 @@ pub(crate) fn have_other_keys(results: &[ContrastResult]) -> bool {
 }
 
 impl Contrast {
-    /// All pairs by one quantity are one question.
+    /// All pairs by one quantity are one question, or all pairs.
     fn results(&self, planned: &[Cell], cells: &[CellResult]) -> Vec<ContrastResult> {
-        let found = paired(self.pairs(planned, cells), quotients).into_iter();
+        let question = |metric| (!self.is_search).then_some(metric);
+        let found = paired(self.pairs(planned, cells), question, quotients).into_iter();
         let found = found.filter_map(|found| {
             let Pair { cell, other } = found.pair;
-            let adapter = &planned.iter().find(|one| one.id == cell.id)?.dut.adapter;
-            let (value, _) = adapter.apart(self.setting)?;
+            let dut = &planned.iter().find(|one| one.id == cell.id)?.dut;
+            let (value, _) = dut.apart(self.setting)?;
             Some(ContrastResult {
                 contrast: self.id,
                 group: cell.group.clone(),
@@ -160,26 +191,48 @@ impl Contrast {
                 twin_cell: other.id.clone(),
                 dut: cell.dut.clone(),
                 twin: other.dut.clone(),
-                setting: (self.words)(adapter, &value),
+                setting: (self.words)(&dut.adapter, &value),
                 metric: found.metric,
                 ratio: found.ratio,
                 differs: found.differs,
             })
         });
-        found.collect()
+        let mut found: Vec<_> = found.collect();
+        if self.is_search {
+            // A stable sort: equal ones stay in the order of the plan.
+            found.sort_by(|one, other| {
+                let is_same = |result: &ContrastResult| result.differs != Some(true);
+                let size = |result: &ContrastResult| result.ratio.mean.ln().abs();
+                let of_both = is_same(one).cmp(&is_same(other));
+                of_both.then_with(|| match one.differs {
+                    Some(true) => size(other).total_cmp(&size(one)),
+                    _ => Ordering::Equal,
+                })
+            });
+        }
+        found
     }
 
     fn pairs<'c>(&self, planned: &'c [Cell], results: &'c [CellResult]) -> Vec<Pair<'c>> {
         let apart: Vec<_> = planned
             .iter()
-            .map(|cell| cell.dut.adapter.apart(self.setting))
+            .map(|cell| cell.dut.apart(self.setting))
             .collect();
         let mut pairs = Vec::new();
         for ((cell, result), own) in planned.iter().zip(results).zip(&apart) {
             let Some((own_value, common)) = own else {
                 continue;
             };
-            let mut values = (self.twins)(&cell.dut.adapter);
+            let mut values = match self.twins {
+                Twins::With(values) => values(&cell.dut.adapter),
+                Twins::First => {
+                    let alike = planned.iter().zip(&apart).find_map(|(other, apart)| {
+                        let (value, others) = apart.as_ref()?;
+                        (other.group == cell.group && others == common).then_some(value)
+                    });
+                    alike.cloned().into_iter().collect()
+                }
+            };
             // Compared with itself a DUT would show no difference, and widen the other findings.
             values.retain(|value| value != own_value);
             for value in values {

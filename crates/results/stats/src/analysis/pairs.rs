@@ -20,15 +20,16 @@ pub(crate) struct Compared<'c, R> {
     pub(crate) pair: Pair<'c>,
     pub(crate) metric: Metric,
     pub(crate) ratio: R,
-    /// Whether there surely is a difference, corrected over all pairs by this quantity; `None` with
+    /// Whether there surely is a difference, corrected over all pairs of its question; `None` with
     /// fewer than two repeats.
     pub(crate) differs: Option<bool>,
 }
 
-/// Compares pairs by each quantity of both. All comparisons by one quantity are one question.
-/// `ratio` also returns the p-value of a difference.
-pub(crate) fn paired<'c, R>(
+/// Compares pairs by each quantity of both. All comparisons with an equal `question` of their
+/// quantity are one question. `ratio` also returns the p-value of a difference.
+pub(crate) fn paired<'c, R, Q: Ord>(
     pairs: impl IntoIterator<Item = Pair<'c>>,
+    question: impl Fn(Metric) -> Q,
     ratio: impl Fn(&Pair<'c>, Metric) -> Option<(R, Option<f64>)>,
 ) -> Vec<Compared<'c, R>> {
     let ratio = &ratio;
@@ -38,17 +39,21 @@ pub(crate) fn paired<'c, R>(
         let all = Metric::ALL.into_iter();
         all.filter_map(move |metric| Some((pair, metric, ratio(&pair, metric)?)))
     });
-    // All p-values of a quantity are needed for its level, so nothing is answered before all are
+    // All p-values of a question are needed for its level, so nothing is answered before all are
     // known.
     let found: Vec<_> = compared.collect();
-    let questions = Questions::of(found.iter().map(|(_, metric, (_, p))| (*metric, *p)));
+    let questions = Questions::of(
+        found
+            .iter()
+            .map(|(_, metric, (_, p))| (question(*metric), *p)),
+    );
     let answered = found
         .into_iter()
         .map(|(pair, metric, (ratio, p))| Compared {
             pair,
             metric,
             ratio,
-            differs: questions.answer(&metric, p),
+            differs: questions.answer(&question(metric), p),
         });
     answered.collect()
 }

@@ -281,10 +281,7 @@ mod tests {
             id: "http/direct".into(),
             group: "http".into(),
             coordinates: Vec::new(),
-            dut: Dut {
-                name: "direct".into(),
-                adapter: Adapter::Direct,
-            },
+            dut: Dut::new("direct", Adapter::Direct),
             stations: Some(Stations {
                 mtu: 1500,
                 cores: 1,

@@ -47,10 +47,7 @@ pub(crate) fn cell(group: &str, dut: &str, test: DeviceTest) -> Cell {
         id: format!("{group}/{dut}"),
         group: group.into(),
         coordinates: Coordinate::all_in(group),
-        dut: Dut {
-            name: dut.into(),
-            adapter: Adapter::Device(devices(dut)),
-        },
+        dut: Dut::new(dut, Adapter::Device(devices(dut))),
         stations: None,
         measurement: Measurement::Device(test),
         impair: None,

@@ -50,10 +50,7 @@ fn cell(group: &str, dut: &str, measurement: Measurement) -> Cell {
         id: format!("{group}/{dut}"),
         group: group.into(),
         coordinates: Coordinate::all_in(group),
-        dut: Dut {
-            name: dut.into(),
-            adapter,
-        },
+        dut: Dut::new(dut, adapter),
         stations: Some(Stations {
             mtu: 1500,
             cores: 1,

@@ -44,10 +44,7 @@ pub(crate) fn cell(dut: &str, size: u16, procedure: Procedure) -> Cell {
         calibration: dut == "straight",
         coordinates: Coordinate::all_in(&group),
         group,
-        dut: Dut {
-            name: dut.into(),
-            adapter,
-        },
+        dut: Dut::new(dut, adapter),
         stations: Some(Stations {
             mtu: 1500,
             cores: 1,

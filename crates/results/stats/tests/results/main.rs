@@ -30,4 +30,5 @@ mod stand_ins;
 mod tester;
 mod tools;
 mod transfers;
+mod versions;
 mod warnings;

@@ -107,7 +107,7 @@ pub(super) fn program_on(
     let refuse = |reason: String| Err(site.error(reason));
     let run = |words: &[&str]| node.run(Program::new(words.iter().copied()), TOOL_LIMIT);
     let mut paths = Vec::new();
-    for program in ["charon", "swanctl"] {
+    for program in [site.program(node, "charon"), "swanctl"] {
         let Some(path) = node.locate(program)? else {
             return refuse(format!(
                 "is not installed on {name}: there is no `{program}`\nhelp: {}",
@@ -158,7 +158,8 @@ impl Gateway<'_> {
         let script = "umask 077; STRONGSWAN_CONF=\"$1/strongswan.conf\" exec \"$2\" 2>&1";
         // The station's log has keys, so `umask` keeps it private.
         let argv = ["sh", "-c", script, "sh", self.folder, self.program].map(str::to_owned);
-        let (daemon, _) = Daemon::start(self.dut, *node, argv.to_vec(), READY, READY_LIMIT)?;
+        let program = site.command(*node, argv.to_vec());
+        let (daemon, _) = Daemon::start(self.dut, *node, program, READY, READY_LIMIT)?;
         Ok(daemon.process)
     }
 

@@ -1,6 +1,7 @@
 //! The WireGuard programs: path, arguments, version, and how to install them.
 
 use super::tool::TOOL_LIMIT;
+use crate::dut::Site;
 use crate::dut::daemon::did_not_come_up;
 use crate::programs::{self, how_to_get, of_wireguard};
 use plan::WireGuardProgram;
@@ -46,25 +47,37 @@ impl Implementation {
 
     /// Returns the command that starts the program in the foreground on a node; `None` for the
     /// kernel's.
-    pub(super) fn argv(&self, node: &dyn Node, interface: &str) -> Result<Option<Vec<String>>> {
+    pub(super) fn argv(
+        &self,
+        site: &Site<'_>,
+        node: &dyn Node,
+        interface: &str,
+    ) -> Result<Option<Vec<String>>> {
         let Some(name) = self.userspace else {
             return Ok(None);
         };
-        let mut argv = vec![command(node, name)?];
+        let mut argv = vec![command(node, site.program(node, name))?];
         let options = self.options.iter().chain([&interface]);
         argv.extend(options.map(|word| (*word).to_owned()));
         Ok(Some(argv))
     }
 
     /// Returns program, version, suite and options.
-    pub(super) fn facts(&self, dut: &str, node: &dyn Node) -> Result<BTreeMap<String, String>> {
+    pub(super) fn facts(
+        &self,
+        site: &Site<'_>,
+        node: &dyn Node,
+    ) -> Result<BTreeMap<String, String>> {
         let ask = match self.userspace {
-            Some(name) => Program::new([command(node, name)?.as_str(), "--version"]),
+            Some(name) => {
+                let program = command(node, site.program(node, name))?;
+                site.command(node, vec![program, "--version".to_owned()])
+            }
             None => Program::new(["uname", "-r"]),
         };
         // A program that is missing fails here, with how to install it.
         let ended = node.run(ask, TOOL_LIMIT);
-        let printed = ended.map_err(|error| self.explain(dut, error))?.stdout;
+        let printed = ended.map_err(|error| self.explain(site.dut, error))?.stdout;
         let facts = [
             ("program", self.program.name().to_owned()),
             ("version", version(&printed).to_owned()),

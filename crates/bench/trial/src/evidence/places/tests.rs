@@ -56,10 +56,7 @@ impl Path {
                 id: "cell".into(),
                 group: "group".into(),
                 coordinates: Vec::new(),
-                dut: Dut {
-                    name: "dut".into(),
-                    adapter,
-                },
+                dut: Dut::new("dut", adapter),
                 stations: Some(Stations {
                     mtu: 1500,
                     cores: 1,

@@ -39,10 +39,7 @@ impl Fixture {
             id: "cell".to_owned(),
             group: "group".to_owned(),
             coordinates: Vec::new(),
-            dut: Dut {
-                name: "dut".to_owned(),
-                adapter,
-            },
+            dut: Dut::new("dut", adapter),
             stations: Some(plan::Stations {
                 mtu: 1500,
                 cores,

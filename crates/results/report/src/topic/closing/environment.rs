@@ -3,7 +3,7 @@
 use crate::kit::table::{Cell, Table};
 use crate::layout::{Run, shown};
 use journal::record::Environment;
-use plan::{Adapter, Element, LabKind};
+use plan::{Dut, Element, LabKind};
 
 /// Name and value of every known fact; facts that could not be read are omitted.
 pub(super) fn environment(run: &Run<'_>) -> Table {
@@ -129,14 +129,14 @@ fn devices(run: &Run<'_>) -> Vec<(String, String)> {
     for cell in &run.plan().cells {
         let shown = shown(&cell.dut);
         if devices.iter().all(|(name, _)| *name != shown) {
-            devices.push((shown, settings(&cell.dut.adapter)));
+            devices.push((shown, settings(&cell.dut)));
         }
     }
     devices
 }
 
-fn settings(adapter: &Adapter) -> String {
-    let control = stats::Control::of(adapter);
+fn settings(dut: &Dut) -> String {
+    let control = stats::Control::of(&dut.adapter);
     let control = control.map_or_else(String::new, |is| format!("; {}", is.name()));
-    adapter.profile().settings + &control
+    dut.settings() + &control
 }

@@ -1,0 +1,115 @@
+//! The programs that a campaign names: built and identified before anything is measured.
+
+mod build;
+mod sources;
+mod store;
+
+use crate::error::SessionError;
+use crate::reporter::Reporter;
+use lab::programs::{identify, verify as verify_program};
+use plan::{Adapter, Build, Dut, FoundProgram, LabKind, Plan, Software};
+use std::collections::BTreeMap;
+use testbed::Interrupt;
+
+/// Builds the programs of a plan, once for each version, and records the path, SHA-256 and version
+/// of each in the plan. Cells that are `left_out` need none. On a lab's hosts programs are found
+/// when a device starts.
+///
+/// # Errors
+/// When a build fails, does not end or leaves no program; when a program cannot be read; and
+/// when the run is interrupted.
+pub fn prepare(
+    plan: &mut Plan,
+    left_out: &BTreeMap<String, String>,
+    interrupt: &Interrupt,
+    reporter: &Reporter,
+) -> Result<(), SessionError> {
+    if plan.lab.kind != LabKind::Namespaces {
+        return Ok(());
+    }
+    let mut known: Vec<(Adapter, Software, FoundProgram)> = Vec::new();
+    for cell in &mut plan.cells {
+        let dut = &mut cell.dut;
+        let Some(program) = dut.software.program.clone() else {
+            continue;
+        };
+        if left_out.contains_key(&cell.id) {
+            continue;
+        }
+        // A DUT has a cell for each group, and its settings may multiply: one build for all.
+        let is_same = |(adapter, software, _): &&(Adapter, Software, FoundProgram)| {
+            adapter.kind() == dut.adapter.kind() && *software == dut.software
+        };
+        if let Some((.., found)) = known.iter().find(is_same) {
+            dut.software.found = Some(found.clone());
+            continue;
+        }
+        let path = match &dut.software.build {
+            Some(build) => built(dut, build, &program, interrupt, reporter)?,
+            None => program,
+        };
+        let found = identify(&dut.adapter, &path)
+            .map_err(|reason| SessionError::Program(format!("DUT `{}`: {reason}", dut.name)))?;
+        known.push((dut.adapter.clone(), dut.software.clone(), found.clone()));
+        dut.software.found = Some(found);
+    }
+    warn_of_equal(&known, reporter);
+    Ok(())
+}
+
+/// The path of a built program in the store.
+fn built(
+    dut: &Dut,
+    build: &Build,
+    program: &str,
+    interrupt: &Interrupt,
+    reporter: &Reporter,
+) -> Result<String, SessionError> {
+    let version = dut.software.version.as_deref();
+    let task = build::Task::of(build, version, program)?;
+    let store = store::Store::open().map_err(SessionError::Program)?;
+    let key = task.key()?;
+    if let Some(path) = key.as_deref().and_then(|key| store.made(key)) {
+        reporter.notice(&format!("{}: as built before\n", task.name(&dut.name)));
+        return Ok(path);
+    }
+    reporter.notice(&format!("{}: building\n", task.name(&dut.name)));
+    task.run(&dut.name, &store, interrupt)?;
+    let path = store.keep(&task.program, key.as_deref());
+    path.map_err(SessionError::Program)
+}
+
+/// Two versions that are one program measure nothing but chance, as a null run is meant to.
+fn warn_of_equal(known: &[(Adapter, Software, FoundProgram)], reporter: &Reporter) {
+    for (place, (adapter, software, found)) in known.iter().enumerate() {
+        let earlier = known[..place].iter().find(|(other, before, same)| {
+            other == adapter && before.version != software.version && same.sha256 == found.sha256
+        });
+        if let (Some((_, before, _)), Some(version)) = (earlier, &software.version) {
+            let first = before.version.as_deref().unwrap_or_default();
+            reporter.warn(&format!(
+                "note: versions `{first}` and `{version}` of {} are the same program, SHA-256 {}\n",
+                adapter.kind(),
+                found.short()
+            ));
+        }
+    }
+}
+
+/// Checks that the programs of a run are still the ones that it began with.
+///
+/// # Errors
+/// When one has changed or is gone.
+pub fn verify(plan: &Plan) -> Result<(), SessionError> {
+    let mut checked: Vec<&FoundProgram> = Vec::new();
+    for cell in &plan.cells {
+        let Some(found) = &cell.dut.software.found else {
+            continue;
+        };
+        if !checked.contains(&found) {
+            verify_program(found).map_err(SessionError::Program)?;
+            checked.push(found);
+        }
+    }
+    Ok(())
+}

@@ -1,0 +1,206 @@
+//! Programs that a campaign names: built, measured side by side, recorded, and refused if they are
+//! not what the run began with.
+
+use crate::support::{Ended, PROGRAM, Sandbox, end, finish, kill, start, wait_for};
+use nix::sys::signal::Signal;
+use serde_json::Value;
+use std::fs::{self, Permissions};
+use std::os::unix::fs::PermissionsExt;
+use std::process::Command;
+
+/// Writes a program that is this one under another name.
+fn wrapper(sandbox: &Sandbox, name: &str) {
+    sandbox.write(name, &format!("#!/bin/sh\nexec {PROGRAM} \"$@\"\n"));
+    let path = sandbox.path(name);
+    fs::set_permissions(path, Permissions::from_mode(0o755)).expect("our own file");
+}
+
+/// A campaign of one ping through a DUT with these keys.
+fn campaign(keys: &str, repeats: u32) -> String {
+    format!(
+        "campaign: versions\nrepeats: {repeats}\nduts:\n  - cipherbench:\n{keys}\
+         trials:\n  - ping: {{ mtu: 1400 B, count: 60, interval: 10 ms }}\n"
+    )
+}
+
+fn run(sandbox: &Sandbox, campaign: &str) -> Command {
+    let mut command = sandbox.run(campaign);
+    command.env("XDG_CACHE_HOME", sandbox.path("cache"));
+    command
+}
+
+/// The cells of the only run's plan.
+fn cells(sandbox: &Sandbox) -> Vec<Value> {
+    let journal = String::from_utf8(sandbox.run_file("journal.jsonl")).expect("UTF-8");
+    let header: Value = serde_json::from_str(journal.lines().next().expect("a header")).unwrap();
+    header["plan"]["cells"].as_array().expect("cells").clone()
+}
+
+pub(crate) fn versions_are_built_once_and_measured_side_by_side() {
+    let sandbox = Sandbox::new();
+    sandbox.write("source", PROGRAM);
+    // Both are left at one path, one after the other.
+    let keys = "      program: { old: ./out, new: ./out }
+      build:
+        command: |
+          echo $CIPHERBENCH_VERSION >> builds
+          printf '#!/bin/sh\\n# %s\\nexec %s \"$@\"\\n' $CIPHERBENCH_VERSION $(cat source) > $CIPHERBENCH_PROGRAM
+          chmod +x $CIPHERBENCH_PROGRAM
+        sources: source
+      environment: { CIPHERBENCH_NOTHING: \"1\" }
+";
+    let ended = sandbox.measures(&mut run(&sandbox, &campaign(keys, 2)));
+    ended
+        .says("version old: building")
+        .says("version new: building");
+    let cells = cells(&sandbox);
+    let digests: Vec<&str> = cells
+        .iter()
+        .map(|cell| {
+            let found = &cell["dut"]["software"]["found"];
+            assert!(
+                found["version"]
+                    .as_str()
+                    .unwrap()
+                    .starts_with("cipherbench "),
+                "{found}"
+            );
+            let path = found["path"].as_str().unwrap();
+            assert!(path.contains("/cache/cipherbench/programs/"), "{path}");
+            found["sha256"].as_str().unwrap()
+        })
+        .collect();
+    assert!(
+        digests.len() == 2 && digests[0] != digests[1],
+        "{digests:?}"
+    );
+    let results: Value = serde_json::from_slice(&sandbox.run_file("results.json")).expect("JSON");
+    let contrasts = results["contrasts"].as_array().expect("a contrast");
+    let first = &contrasts[0];
+    assert_eq!(first["contrast"], "versions");
+    assert_eq!(first["dut"], "cipherbench new");
+    assert_eq!(first["twin"], "cipherbench old");
+    let report = String::from_utf8(sandbox.run_file("report.md")).expect("UTF-8");
+    assert!(
+        report.contains("Versions of programs compared with the first one"),
+        "{report}"
+    );
+    // The two are compared as two runs are, without naming them.
+    let folder = sandbox.only_run();
+    let words = ["compare", folder.to_str().unwrap()];
+    let compared = end(&mut sandbox.program(&words)).exits(0);
+    assert!(
+        compared.stdout.contains("cipherbench-new"),
+        "{}",
+        compared.stdout
+    );
+    // Unchanged sources need no build; a changed one builds each version again.
+    let builds = || fs::read_to_string(sandbox.path("builds")).unwrap();
+    assert_eq!(builds(), "old\nnew\n");
+    let again = |text: &str| {
+        fs::remove_dir_all(sandbox.path("runs")).unwrap();
+        sandbox
+            .records(&mut run(&sandbox, &campaign(keys, 1)))
+            .says(text)
+    };
+    again("version old: as built before");
+    assert_eq!(builds(), "old\nnew\n");
+    sandbox.write("source", &format!("{PROGRAM}\n"));
+    again("version old: building");
+    assert_eq!(builds(), "old\nnew\nold\nnew\n");
+}
+
+pub(crate) fn a_program_that_changes_ends_the_run_it_belongs_to() {
+    let sandbox = Sandbox::new();
+    wrapper(&sandbox, "one");
+    wrapper(&sandbox, "two");
+    let keys = "      program: { one: ./one, two: ./two }\n";
+    let ended = sandbox.records(&mut run(&sandbox, &campaign(keys, 1)));
+    ended.says("versions `one` and `two` of cipherbench are the same program");
+    // Without its end and its last trial the run is one to be resumed.
+    let folder = sandbox.only_run();
+    let path = sandbox.path("").join(&folder).join("journal.jsonl");
+    let journal = fs::read_to_string(&path).unwrap();
+    let lines: Vec<&str> = journal.split_inclusive('\n').collect();
+    fs::write(&path, lines[..lines.len() - 2].concat()).unwrap();
+    let resume = || end(&mut sandbox.program(&["resume", folder.to_str().unwrap()]));
+    sandbox.write("two", "#!/bin/sh\nexit 1\n");
+    resume()
+        .exits(3)
+        .says("two has changed since the run began");
+    fs::remove_file(sandbox.path("two")).unwrap();
+    // A missing program is reported as any other.
+    resume()
+        .exits(3)
+        .says("two  for DUT cipherbench two: all cells");
+    wrapper(&sandbox, "two");
+    sandbox.recorded_with(resume(), 0);
+}
+
+pub(crate) fn a_build_that_makes_no_program_is_one_clear_error() {
+    for (build, words) in [
+        (
+            "\"echo no rule; exit 7\"",
+            &["its build failed (exit status: 7)", "\n  no rule\n"][..],
+        ),
+        (
+            "{ command: \"echo begun; sleep 600\", limit: 1 s }",
+            &["its build did not end within 1 s (`limit`)", "\n  begun\n"],
+        ),
+        ("\"true\"", &["its build left no program at "]),
+        (
+            "touch out",
+            &["its build left a file at ", "that cannot be executed"],
+        ),
+        ("mkdir out", &["its build left no file at "]),
+        (
+            "{ command: make, sources: [src] }",
+            &["cannot read the source ./src", "leave `sources` out"],
+        ),
+    ] {
+        let sandbox = Sandbox::new();
+        let keys = format!("      program: {{ v1: ./out }}\n      build: {build}\n");
+        let ended = end(&mut run(&sandbox, &campaign(&keys, 1))).exits(3);
+        for words in words {
+            assert!(ended.stderr.contains(words), "{build}: {}", ended.stderr);
+        }
+        assert!(!ended.stderr.contains("panicked"), "{}", ended.stderr);
+        assert!(!sandbox.path("runs").exists(), "nothing was begun");
+    }
+}
+
+pub(crate) fn an_interrupted_build_ends_with_all_that_it_started() {
+    let sandbox = Sandbox::new();
+    let keys = "      program: ./out\n      build: \"sleep 600 & echo $! > pid; wait\"\n";
+    sandbox.write("campaign.yaml", &campaign(keys, 1));
+    let mut command = sandbox.interruptible(&["run", "campaign.yaml", "--lab", "lab.yaml"]);
+    command.env("XDG_CACHE_HOME", sandbox.path("cache"));
+    let child = start(&mut command);
+    wait_for("the build's process", || {
+        let pid = fs::read_to_string(sandbox.path("pid")).ok()?;
+        pid.trim().parse::<i32>().ok()
+    });
+    kill(child.id().cast_signed(), Signal::SIGINT);
+    finish(child).exits(4);
+    // The sandbox finds whatever is left of it.
+}
+
+pub(crate) fn a_missing_program_is_named_by_check_plan_and_run() {
+    let sandbox = Sandbox::new();
+    wrapper(&sandbox, "old");
+    let text = campaign("      program: { old: ./old, new: ./new }\n", 1);
+    sandbox.write("campaign.yaml", &text);
+    let line = "./new  for DUT cipherbench new: 1 of 2 cells";
+    let names = |ended: Ended| {
+        assert!(ended.stderr.contains(line), "{}", ended.stderr);
+        assert!(!ended.stderr.contains("./old"), "{}", ended.stderr);
+    };
+    names(end(&mut sandbox.program(&["check", "campaign.yaml"])).exits(0));
+    names(end(&mut sandbox.program(&["plan", "campaign.yaml"])).exits(0));
+    names(end(&mut run(&sandbox, &text)).exits(3));
+    // One that is to be built is not missing.
+    let built = campaign("      program: ./new\n      build: make\n", 1);
+    sandbox.write("campaign.yaml", &built);
+    let checked = end(&mut sandbox.program(&["check", "campaign.yaml"])).exits(0);
+    assert!(!checked.stderr.contains("./new"), "{}", checked.stderr);
+}

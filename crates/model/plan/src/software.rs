@@ -1,0 +1,146 @@
+//! The program of a DUT, if a campaign names one: its version, build and environment.
+
+use serde::{Deserialize, Serialize};
+use std::collections::BTreeMap;
+
+/// The program that a DUT runs in place of the installed one; by default the installed one.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Software {
+    /// Name of the version, if the campaign names versions.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub version: Option<String>,
+    /// Path of the program, or a name that is searched for; `None`: the installed one.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub program: Option<String>,
+    /// How the program is made.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub build: Option<Build>,
+    /// Variables of its environment.
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    pub environment: BTreeMap<String, String>,
+    /// The program that was found when the run began.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub found: Option<FoundProgram>,
+}
+
+/// A command that leaves a program.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Build {
+    /// The command, for a shell.
+    pub command: String,
+    /// The folder that it runs in: that of the campaign.
+    pub folder: String,
+    /// Its longest time, in nanoseconds.
+    pub limit_ns: u64,
+    /// Files and folders that decide what it makes; empty: it runs in every run.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub sources: Vec<String>,
+}
+
+/// A program as it was when a run began.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct FoundProgram {
+    /// Whole path of the file that is started.
+    pub path: String,
+    /// SHA-256 of the file, in hexadecimal digits.
+    pub sha256: String,
+    /// The version that it prints; empty if it prints none.
+    #[serde(default, skip_serializing_if = "String::is_empty")]
+    pub version: String,
+}
+
+impl Software {
+    /// The program to start: the file that was found when the run began, otherwise the named one;
+    /// `None` for the installed one.
+    #[must_use]
+    pub fn program(&self) -> Option<&str> {
+        let found = self.found.as_ref().map(|found| found.path.as_str());
+        found.or(self.program.as_deref())
+    }
+
+    /// Whether the DUT's environment or program is the campaign's.
+    #[must_use]
+    pub fn is_given(&self) -> bool {
+        self.program.is_some() || !self.environment.is_empty()
+    }
+
+    /// Its words behind the settings of a DUT; empty if nothing is given.
+    #[must_use]
+    pub fn in_words(&self) -> String {
+        // Every field is named, so that the compiler asks for the words of a new one.
+        let Self {
+            version,
+            program,
+            build,
+            environment,
+            found,
+        } = self;
+        let mut words = Vec::new();
+        if let Some(program) = program {
+            let version = version.as_ref().map(|name| format!("version {name}, "));
+            let made = build.as_ref().map_or("", |_| ", built");
+            let digits = found
+                .as_ref()
+                .map(|found| format!(", SHA-256 {}", found.short()));
+            words.push(format!(
+                "{}program {program}{made}{}",
+                version.unwrap_or_default(),
+                digits.unwrap_or_default()
+            ));
+        }
+        words.extend(
+            environment
+                .iter()
+                .map(|(name, value)| format!("{name}={value}")),
+        );
+        words.join(", ")
+    }
+
+    /// Its demands: key and content.
+    pub(crate) fn demands(&self) -> Vec<(String, String)> {
+        // A name is a program of the search path, which a plan runs without asking too.
+        let program = self.program.iter().filter(|program| program.contains('/'));
+        let program = program.map(|program| ("program".to_owned(), program.clone()));
+        let build = self.build.iter();
+        let build = build.map(|build| ("build".to_owned(), build.command.clone()));
+        let variables = self.environment.iter();
+        let variables =
+            variables.map(|(name, value)| ("environment".to_owned(), format!("{name}={value}")));
+        program.chain(build).chain(variables).collect()
+    }
+
+    /// The first part that no campaign could have given.
+    pub(crate) fn mistake(&self) -> Option<String> {
+        let mut names = self.environment.keys();
+        if let Some(name) = names.find(|name| !is_variable(name)) {
+            return Some(format!("the variable `{}`", name.escape_debug()));
+        }
+        let found = self.found.as_ref()?;
+        let is_digest =
+            found.sha256.len() == 64 && found.sha256.bytes().all(|byte| byte.is_ascii_hexdigit());
+        if !is_digest || !found.path.starts_with('/') {
+            return Some(format!("the program `{}`", found.path.escape_debug()));
+        }
+        None
+    }
+}
+
+impl FoundProgram {
+    /// The first digits of its SHA-256.
+    #[must_use]
+    pub fn short(&self) -> &str {
+        self.sha256.get(..12).unwrap_or(&self.sha256)
+    }
+}
+
+/// Whether this is the name of an environment variable that a campaign may set.
+#[must_use]
+pub fn is_variable(name: &str) -> bool {
+    let fits = |byte: u8| byte.is_ascii_alphanumeric() || byte == b'_';
+    let begins = name
+        .bytes()
+        .next()
+        .is_some_and(|byte| !byte.is_ascii_digit());
+    // Programs read the output of others in this language, and search them in this path.
+    begins && name.bytes().all(fits) && !["LC_ALL", "PATH"].contains(&name)
+}
