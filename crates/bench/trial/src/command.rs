@@ -554,8 +554,8 @@ fn program(command: &str, cores: Vec<u16>, ready: Ready) -> Program {
     Program {
         argv,
         cores,
-        stdin: String::new(),
         ready,
+        ..Program::default()
     }
 }
 

@@ -40,15 +40,20 @@ pub(crate) fn versions_are_built_once_and_measured_side_by_side() {
     let sandbox = Sandbox::new();
     sandbox.write("source", PROGRAM);
     // Both are left at one path, one after the other.
-    let keys = "      program: { old: ./out, new: ./out }
+    let keys = r#"      program: { old: ./out, new: ./out }
       build:
         command: |
           echo $CIPHERBENCH_VERSION >> builds
-          printf '#!/bin/sh\\n# %s\\nexec %s \"$@\"\\n' $CIPHERBENCH_VERSION $(cat source) > $CIPHERBENCH_PROGRAM
+          cat > $CIPHERBENCH_PROGRAM <<END
+          #!/bin/sh
+          # $CIPHERBENCH_VERSION
+          echo \$NOTE >> $PWD/seen
+          exec $(cat source) "\$@"
+          END
           chmod +x $CIPHERBENCH_PROGRAM
         sources: source
-      environment: { CIPHERBENCH_NOTHING: \"1\" }
-";
+      environment: { NOTE: passed on }
+"#;
     let ended = sandbox.measures(&mut run(&sandbox, &campaign(keys, 2)));
     ended
         .says("version old: building")
@@ -74,6 +79,8 @@ pub(crate) fn versions_are_built_once_and_measured_side_by_side() {
         digests.len() == 2 && digests[0] != digests[1],
         "{digests:?}"
     );
+    let seen = fs::read_to_string(sandbox.path("seen")).unwrap();
+    assert!(seen.lines().any(|line| line == "passed on"), "{seen}");
     let results: Value = serde_json::from_slice(&sandbox.run_file("results.json")).expect("JSON");
     let contrasts = results["contrasts"].as_array().expect("a contrast");
     let first = &contrasts[0];

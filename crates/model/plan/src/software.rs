@@ -98,8 +98,8 @@ impl Software {
 
     /// Its demands: key and content.
     pub(crate) fn demands(&self) -> Vec<(String, String)> {
-        // A name is a program of the search path, which a plan runs without asking too.
-        let program = self.program.iter().filter(|program| program.contains('/'));
+        // A name too: no plan without one runs any installed program.
+        let program = self.program.iter();
         let program = program.map(|program| ("program".to_owned(), program.clone()));
         let build = self.build.iter();
         let build = build.map(|build| ("build".to_owned(), build.command.clone()));

@@ -365,6 +365,28 @@ mod tests {
     }
 
     #[test]
+    fn a_program_of_the_campaign_is_needed_instead_of_the_installed_one() {
+        let lab = LabFile::built_in();
+        for (dut, own) in [
+            ("cipherbench: { program: /opt/a }", &["nft", "/opt/a"][..]),
+            (
+                "wireguard-go: { program: { old: ./a, new: /opt/b } }",
+                &["wg", "./a", "/opt/b"],
+            ),
+            (
+                "strongswan: { program: /opt/charon }",
+                &["swanctl", "/opt/charon"],
+            ),
+            // It is there once the run has built it.
+            ("openvpn: { program: ./o, build: make }", &["openssl"]),
+            ("gotatun: { environment: { A: b } }", &["wg", "gotatun"]),
+        ] {
+            let needed = needed(&format!("duts: [{dut}]"), PING, &lab);
+            assert_eq!(names(&needed)[3..], *own, "{dut}");
+        }
+    }
+
+    #[test]
     fn a_program_is_listed_once_with_all_that_need_it() {
         let lab = LabFile::built_in();
         let plan = plan(
