@@ -104,7 +104,8 @@ impl<'p> Task<'p> {
         };
         // Into a file: a process that the build leaves behind may hold it as long as it likes.
         let log = store.log().map_err(SessionError::Program)?;
-        let output = || log.reopen();
+        // One offset for both, or they would overwrite each other.
+        let output = || log.as_file().try_clone();
         let streams = output().and_then(|stdout| Ok((stdout, output()?)));
         let (stdout, stderr) = streams.map_err(|error| failed(format!("its log: {error}")))?;
         let mut command = Command::new("sh");
@@ -173,7 +174,7 @@ fn await_end(
     interrupt: &Interrupt,
 ) -> Result<Option<ExitStatus>, SessionError> {
     let begun = Instant::now();
-    let mut end = |child: &mut Child| {
+    let end = |child: &mut Child| {
         let group = Pid::from_raw(child.id().cast_signed());
         // It is not reaped yet, so the number is still its group's.
         let _ = killpg(group, Signal::SIGKILL);
