@@ -380,8 +380,8 @@ pub(crate) struct Compare {
     /// Compare device OLD of the base with device NEW of the others, or of the same single run; may
     /// be repeated
     ///
-    /// Both may be versions of programs instead, which the campaign names in `program`. A single run
-    /// with versions compares them without this option.
+    /// Both may be versions of programs, which the campaign names in `program`. A single run with
+    /// versions compares them without this option.
     #[arg(long = "match", value_name = "OLD=NEW", add = complete::matches())]
     pub(crate) matches: Vec<compare::Match>,
     /// Rule that the changes must keep, such as `tcp throughput drops > 5 %`; may be repeated

@@ -99,7 +99,7 @@ fn of_lab(lab: &LabPlan) -> Option<String> {
 }
 
 /// Finds a text with a control character, which would begin a new line in a configuration file or
-/// in the input of `ip`. Commands of boxes and builds are skipped, since they may have several lines.
+/// in the input of `ip`. Commands of boxes and builds are skipped: they may have several lines.
 fn control_character(part: &impl Serialize) -> Option<String> {
     fn find(value: &Value) -> Option<&str> {
         match value {
