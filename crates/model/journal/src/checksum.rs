@@ -61,6 +61,12 @@ pub(crate) struct Chain {
 }
 
 impl Chain {
+    /// The chain before the first line of a file with checksums.
+    pub(crate) const CHECKED: Self = Self {
+        checked: true,
+        last: None,
+    };
+
     /// The chain before the first line of a journal with this header.
     pub(crate) const fn new(header: &Header) -> Self {
         Self {

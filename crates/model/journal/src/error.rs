@@ -119,7 +119,11 @@ fn run_within(path: &Path) -> String {
 /// The command that continues the run of a journal, given the journal or its folder.
 fn going_on(path: &Path) -> String {
     let folder = path.parent().filter(|_| has_run(path)).unwrap_or(path);
-    format!("cipherbench resume {}", folder.display())
+    let command = match path.file_name() {
+        Some(name) if name == "bisect.jsonl" => "bisect --resume",
+        _ => "resume",
+    };
+    format!("cipherbench {command} {}", folder.display())
 }
 
 /// Returns the hint for a damaged line without a copy of the file.

@@ -15,6 +15,7 @@
 mod checksum;
 pub mod error;
 pub mod folder;
+mod lines;
 mod possible;
 mod reader;
 pub mod record;
@@ -23,6 +24,7 @@ mod writer;
 
 pub use error::JournalError;
 pub use folder::{DEFAULT_ROOT, FILE_NAME, dir_as_created, run_dir, with_run};
+pub use lines::Lines;
 pub use reader::{Journal, Warning, from_bytes, read};
 pub use record::Record;
 pub use writer::{Writer, to_bytes};

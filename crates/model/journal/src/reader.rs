@@ -321,7 +321,7 @@ fn read_header(path: &Path, line: &[u8]) -> Result<Header, JournalError> {
 }
 
 /// Returns the error of `serde_json` without its line, which is always 1 here.
-fn json_problem(error: &serde_json::Error) -> String {
+pub(crate) fn json_problem(error: &serde_json::Error) -> String {
     let text = error.to_string();
     let place = format!(" at line {} column {}", error.line(), error.column());
     // It quotes the line, for instance an unknown variant.

@@ -1,33 +1,18 @@
-//! Writing a journal: one write and one sync per line.
+//! Writing the journal of a run.
 
 use crate::checksum::Chain;
-use crate::folder::{FILE_BYTES_MAX, FILE_NAME};
-use crate::reader::{Finished, open_error, parse};
+use crate::folder::FILE_NAME;
+use crate::lines::{Lines, line};
+use crate::reader::parse;
 use crate::record::{Header, Record};
 use crate::{Journal, JournalError};
-use guard::{open_regular, read_from};
-use sha2::{Digest, Sha256};
-use std::fs::{self, File, OpenOptions, TryLockError};
-use std::io::{self, ErrorKind, Write};
-use std::ops::{Deref, DerefMut};
-use std::os::unix::fs::OpenOptionsExt;
-use std::path::{Path, PathBuf};
-use std::thread;
-use std::time::Duration;
+use std::path::Path;
 
 /// Appends to the journal of a run. Until it is dropped, no other process can write to that
 /// journal.
 #[derive(Debug)]
 pub struct Writer {
-    file: Locked,
-    path: PathBuf,
-    /// Length of the complete lines.
-    finished: u64,
-    /// The checksums of these lines.
-    chain: Chain,
-    header_digest: String,
-    /// A write failed and its partial line could not be removed.
-    broken: bool,
+    lines: Lines,
 }
 
 impl Writer {
@@ -37,40 +22,9 @@ impl Writer {
     /// # Errors
     /// When `dir` has a journal already, or it cannot be written.
     pub fn create(dir: &Path, header: &Header) -> Result<Self, JournalError> {
-        let path = dir.join(FILE_NAME);
-        let mut options = OpenOptions::new();
-        // `create_new` refuses links as well: a run writes no file that somebody prepared. In mode
-        // `append` no seek can lead a write into an earlier line.
-        options.append(true).create_new(true).mode(0o644);
-        let file = match options.open(&path) {
-            Ok(file) => file,
-            Err(error) if error.kind() == ErrorKind::AlreadyExists => {
-                return Err(JournalError::Exists { path });
-            }
-            Err(error) => return Err(JournalError::io("create", path, error)),
-        };
-        let file = Locked::new(file, &path)?;
-        let mut writer = Self {
-            file,
-            path,
-            finished: 0,
-            chain: Chain::new(header),
-            header_digest: String::new(),
-            broken: false,
-        };
         let first = Record::Header(Box::new(header.clone()));
-        // Before the line is written, as `append` advances the chain.
-        writer.header_digest = digest_of_first(&line(&first, &writer.chain).0);
-        // The folder last: its entry is worth something only with a line in the file.
-        let begun = writer.append(&first).and_then(|()| sync_folder(dir));
-        if let Err(error) = begun {
-            // Best effort: the first error is reported.
-            let _ = fs::remove_file(&writer.path);
-            // Fails if the folder has other files, which remain.
-            let _ = fs::remove_dir(dir);
-            return Err(error);
-        }
-        Ok(writer)
+        let lines = Lines::begin(dir.join(FILE_NAME), &first, Chain::new(header))?;
+        Ok(Self { lines })
     }
 
     /// Opens the journal of an interrupted run, and reads it. An incomplete last line is cut off;
@@ -81,49 +35,8 @@ impl Writer {
     /// As [`read`](crate::read), and when another process is writing it.
     pub fn append_to(dir: &Path) -> Result<(Self, Journal), JournalError> {
         let path = dir.join(FILE_NAME);
-        // Opening a FIFO for reading and writing waits for nobody.
-        let opened = OpenOptions::new().append(true).read(true).open(&path);
-        let file = opened.map_err(|error| match error.kind() {
-            // The file is there, and may be read: only continuing it is not possible.
-            ErrorKind::PermissionDenied | ErrorKind::ReadOnlyFilesystem => {
-                JournalError::io("write to", &path, error)
-            }
-            _ => open_error(dir, path.clone(), error),
-        })?;
-        let not_read = |error| JournalError::io("read", &path, error);
-        if !file.metadata().map_err(not_read)?.is_file() {
-            // Names the file's actual type.
-            return Err(not_read(match open_regular(&path) {
-                Ok(_) => io::Error::other("it was replaced meanwhile"),
-                Err(error) => error,
-            }));
-        }
-        // Before the first read: a line that another process is writing would look incomplete,
-        // and be cut off below.
-        let file = Locked::new(file, &path)?;
-        let bytes = read_from(&*file, FILE_BYTES_MAX).map_err(not_read)?;
-        let (journal, finished) = parse(&path, &bytes)?;
-        let Finished {
-            bytes: finished,
-            chain,
-        } = finished;
-        if finished < bytes.len() {
-            // Appending behind a part of a line would make one broken line of both.
-            file.set_len(finished as u64)
-                .and_then(|()| file.sync_data())
-                .map_err(|error| JournalError::io("repair", &path, error))?;
-        }
-        Ok((
-            Self {
-                file,
-                path,
-                finished: finished as u64,
-                chain,
-                header_digest: digest_of_first(&bytes),
-                broken: false,
-            },
-            journal,
-        ))
+        let (lines, journal) = Lines::go_on(path, parse)?;
+        Ok((Self { lines }, journal))
     }
 
     /// Appends one record. When this returns `Ok`, the line is on the disk.
@@ -133,44 +46,20 @@ impl Writer {
     /// that the next record can be tried; if that fails, too, this and every later call is an
     /// error.
     pub fn append(&mut self, record: &Record) -> Result<(), JournalError> {
-        if self.broken {
-            return Err(JournalError::Broken {
-                path: self.path.clone(),
-            });
-        }
-        let (line, chain) = line(record, &self.chain);
-        // One `write` call, unless the disk accepts only a part; the next call then returns the
-        // error.
-        match self
-            .file
-            .write_all(&line)
-            .and_then(|()| self.file.sync_data())
-        {
-            // Only a line on the disk changes the chain, so the next one follows it.
-            Ok(()) => {
-                self.finished += line.len() as u64;
-                self.chain = chain;
-                Ok(())
-            }
-            Err(error) => {
-                // With the partial line in place, the next record would be a part of it.
-                self.broken = self.file.set_len(self.finished).is_err();
-                Err(JournalError::io("write", &self.path, error))
-            }
-        }
+        self.lines.append(record)
     }
 
     /// SHA-256 of the journal's first line, in lower-case hexadecimal digits: it identifies the
     /// run and its plan. Unlike the checksums of lines it is not truncated.
     #[must_use]
     pub fn header_digest(&self) -> &str {
-        &self.header_digest
+        self.lines.first_digest()
     }
 
     /// The journal's path.
     #[must_use]
     pub fn path(&self) -> &Path {
-        &self.path
+        self.lines.path()
     }
 }
 
@@ -186,116 +75,4 @@ pub fn to_bytes(header: &Header, records: &[Record]) -> Vec<u8> {
         chain = after;
     }
     bytes
-}
-
-/// SHA-256 of the first of these lines, without its newline.
-fn digest_of_first(lines: &[u8]) -> String {
-    let first = lines
-        .split(|&byte| byte == b'\n')
-        .next()
-        .unwrap_or_default();
-    base16ct::lower::encode_string(&Sha256::digest(first))
-}
-
-/// Returns the line of a record, with its newline, and the checksums up to it.
-fn line(record: &Record, chain: &Chain) -> (Vec<u8>, Chain) {
-    // A record is plain data with string keys, which always has a JSON form.
-    let mut line = serde_json::to_vec(record).expect("a record can be written as JSON");
-    // The reader splits at newlines before it parses.
-    debug_assert!(!line.contains(&b'\n'), "JSON escapes newlines");
-    let chain = chain.seal(&mut line);
-    line.push(b'\n');
-    (line, chain)
-}
-
-/// A file that no other process can lock. The kernel releases the lock when the process ends in any
-/// way.
-#[derive(Debug)]
-struct Locked(File);
-
-/// Programs that list runs take a shared lock for a moment, again and again: a writer waits for
-/// them. Another writer keeps its lock.
-const LOCK_TRIES: u32 = 50;
-const LOCK_STEP: Duration = Duration::from_millis(4);
-
-impl Locked {
-    fn new(file: File, path: &Path) -> Result<Self, JournalError> {
-        for _ in 0..LOCK_TRIES {
-            match file.try_lock() {
-                Ok(()) => return Ok(Self(file)),
-                Err(TryLockError::WouldBlock) => thread::sleep(LOCK_STEP),
-                Err(TryLockError::Error(error)) => {
-                    return Err(JournalError::io("lock", path, error));
-                }
-            }
-        }
-        Err(JournalError::InUse { path: path.into() })
-    }
-}
-
-impl Drop for Locked {
-    fn drop(&mut self) {
-        // Closing the file is not enough: a program that another thread is just starting has a copy
-        // of it, and so the lock, until it executes. If unlocking fails, the file is closed anyway.
-        let _ = self.0.unlock();
-    }
-}
-
-impl Deref for Locked {
-    type Target = File;
-
-    fn deref(&self) -> &File {
-        &self.0
-    }
-}
-
-impl DerefMut for Locked {
-    fn deref_mut(&mut self) -> &mut File {
-        &mut self.0
-    }
-}
-
-/// Syncs a folder: a new file survives a power cut only if its folder's entry is on the disk.
-fn sync_folder(dir: &Path) -> Result<(), JournalError> {
-    File::open(dir)
-        .and_then(|folder| folder.sync_all())
-        .map_err(|error| JournalError::io("write", dir, error))
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn a_program_that_lists_runs_does_not_keep_a_writer_out() {
-        let dir = tempfile::tempdir().unwrap();
-        let path = dir.path().join("file");
-        File::create(&path).unwrap();
-        let list = || {
-            let file = File::open(&path).unwrap();
-            for _ in 0..2000 {
-                file.lock_shared().unwrap();
-                file.unlock().unwrap();
-            }
-        };
-        thread::scope(|scope| {
-            scope.spawn(list);
-            for _ in 0..50 {
-                drop(Locked::new(File::open(&path).unwrap(), &path).unwrap());
-            }
-        });
-    }
-
-    #[test]
-    fn a_lock_ends_with_its_owner_though_a_copy_of_the_file_lives() {
-        let dir = tempfile::tempdir().unwrap();
-        let path = dir.path().join("file");
-        let locked = Locked::new(File::create(&path).unwrap(), &path).unwrap();
-        let copy = locked.try_clone().unwrap();
-        let again = || Locked::new(File::open(&path).unwrap(), &path);
-        assert!(matches!(again(), Err(JournalError::InUse { .. })));
-        drop(locked);
-        assert!(again().is_ok());
-        drop(copy);
-    }
 }
