@@ -125,7 +125,7 @@ pub enum SessionError {
     },
     /// The user did not begin the run here, and does not trust its commands.
     #[error(
-        "{0}help: if you trust whoever wrote this journal, use `resume --trust`; nothing was run"
+        "{0}help: if you trust whoever wrote this journal, resume it with `--trust`; nothing was run"
     )]
     NotTrusted(String),
     /// The journal cannot be written any more, and recorded trials are kept.

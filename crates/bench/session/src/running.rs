@@ -14,6 +14,7 @@ use plan::{Cell, LabKind, LabPlan, Plan};
 use report::Report;
 use stats::{Results, Round};
 use std::collections::BTreeMap;
+use std::convert::Infallible;
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 use std::{env, fs, thread};
@@ -285,29 +286,52 @@ impl Session {
         state: &mut State,
     ) -> Result<Conclusion, SessionError> {
         let mut watch = Watch::new(&self.reporter, state);
-        let mut on_bench;
-        let measurer: &mut dyn Measurer = match &mut self.place {
-            Place::Namespaces(lab) => {
-                on_bench = OnBench {
-                    bench: &mut **lab,
-                    folder: Some(dir),
-                };
-                &mut on_bench
-            }
-            Place::Memory(in_memory) => in_memory,
-            Place::Devices(on_devices) => on_devices,
-            Place::Nowhere => unreachable!("trials are made once the lab is up"),
-        };
-        let conclusion = trial::run(
-            plan,
-            measurer,
-            done,
-            &mut |record| writer.append(record),
-            &mut |progress| watch.show(progress),
-            &self.interrupt,
-        );
+        let interrupt = self.interrupt.clone();
+        let conclusion = self.place.with_measurer(Some(dir), |measurer| {
+            trial::run(
+                plan,
+                measurer,
+                done,
+                &mut |record| writer.append(record),
+                &mut |progress| watch.show(progress),
+                &interrupt,
+            )
+        });
         // The run ends if the journal cannot be written. Recorded trials are kept.
         conclusion.map_err(SessionError::JournalLost)
+    }
+
+    /// Makes the trials of a plan for a caller who keeps the records: without a journal, progress
+    /// and captures.
+    ///
+    /// # Errors
+    /// When the user interrupted them, or the lab cannot measure any more.
+    pub fn measure_alone(
+        &mut self,
+        plan: &Plan,
+        done: &Done,
+        records: &mut Vec<Record>,
+    ) -> Result<(), SessionError> {
+        let interrupt = self.interrupt.clone();
+        let conclusion = self.place.with_measurer(None, |measurer| {
+            trial::run(
+                plan,
+                measurer,
+                done,
+                &mut |record| {
+                    records.push(record.clone());
+                    Ok::<_, Infallible>(())
+                },
+                &mut |_| (),
+                &interrupt,
+            )
+        });
+        match conclusion {
+            Ok(Conclusion::Finished { .. } | Conclusion::Busy { .. }) => Ok(()),
+            Ok(Conclusion::Interrupted) => Err(LabError::Interrupted.into()),
+            Ok(Conclusion::LabLost { reason, .. }) => Err(SessionError::Interrupted(reason)),
+            Err(never) => match never {},
+        }
     }
 
     /// Waits for hosts that went away, up to the lab's time limit, and builds the lab again.
@@ -360,6 +384,25 @@ pub fn is_complete(journal: &Journal, done: &Done) -> bool {
     journal.end.is_some()
         && done.trials.len() == journal.header.plan.trial_count()
         && next_round(journal).is_none()
+}
+
+impl Place {
+    /// Calls `act` with the lab as a measurer; captures go to `folder`.
+    fn with_measurer<R>(
+        &mut self,
+        folder: Option<&Path>,
+        act: impl FnOnce(&mut dyn Measurer) -> R,
+    ) -> R {
+        match self {
+            Self::Namespaces(lab) => act(&mut OnBench {
+                bench: &mut **lab,
+                folder,
+            }),
+            Self::Memory(in_memory) => act(in_memory),
+            Self::Devices(on_devices) => act(on_devices),
+            Self::Nowhere => unreachable!("trials are made once the lab is up"),
+        }
+    }
 }
 
 /// The next round of further repeats, if the run adds some and a limit is undecided.

@@ -26,6 +26,11 @@ const STATE_BYTES_MAX: usize = 65 << 20;
 /// Records that this user began this run. Without a state folder it prints a warning, since
 /// `resume` will then ask.
 pub fn register(writer: &Writer, reporter: &Reporter) {
+    register_digest(writer.header_digest(), reporter);
+}
+
+/// As [`register`], by the digest of a journal's first line.
+pub fn register_digest(digest: &str, reporter: &Reporter) {
     let registered = state_file().and_then(|path| {
         let add = |path: &Path| {
             if let Some(folder) = path.parent() {
@@ -37,7 +42,7 @@ pub fn register(writer: &Writer, reporter: &Reporter) {
             let mut options = OpenOptions::new();
             let mut file = open(path, options.append(true).create(true).mode(0o600))?;
             // One write: the lines of two runs that begin at the same time do not mix.
-            file.write_all(format!("{}\n", writer.header_digest()).as_bytes())
+            file.write_all(format!("{digest}\n").as_bytes())
         };
         add(&path).map_err(|error| format!("{}: {error}", path.display()))
     });
@@ -70,13 +75,29 @@ pub fn require(
         });
     }
     let demands = plan.demands();
-    if demands.is_empty() || is_trusted || is_registered(writer.header_digest()) {
+    let demands = demands.iter().map(ToString::to_string).collect::<Vec<_>>();
+    let journal = (writer.path(), writer.header_digest());
+    require_begun(journal, &demands, is_trusted, agrees)
+}
+
+/// Checks that this user began a journal (its path, and the digest of its first line) with these
+/// demands, if there are any, unless it `is_trusted` or the user agrees, as for [`require`].
+///
+/// # Errors
+/// When the journal may not be carried on.
+pub fn require_begun(
+    (path, digest): (&Path, &str),
+    demands: &[String],
+    is_trusted: bool,
+    agrees: impl FnOnce(&str) -> Option<bool>,
+) -> Result<(), SessionError> {
+    if demands.is_empty() || is_trusted || is_registered(digest) {
         return Ok(());
     }
-    let path = writer.path().display();
+    let path = path.display();
     let mut text =
         format!("{path} was not begun by this user on this machine, and its plan runs or uses\n");
-    for demand in &demands {
+    for demand in demands {
         // Writing to a string cannot fail.
         let _ = writeln!(text, "  {demand}");
     }

@@ -51,5 +51,5 @@ pub use event::{EventSink, FrameStep, Progress, RunEvent, TrialEvent};
 pub use links::{cipher_mtu, links};
 pub use measurer::{Measurer, Trial, judge, record};
 pub use on_bench::{OnBench, measure};
-pub use run::{Conclusion, Done, run};
+pub use run::{Conclusion, Done, is_of_machine, run};
 pub use timing::Timing;

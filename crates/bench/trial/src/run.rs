@@ -389,7 +389,8 @@ impl<E> Runner<'_, E> {
 }
 
 /// Whether a trial is invalid because other work took the machine from it.
-fn is_of_machine(outcome: &Outcome) -> bool {
+#[must_use]
+pub fn is_of_machine(outcome: &Outcome) -> bool {
     match outcome {
         Outcome::Invalid { reasons, .. } => {
             let mut checks = reasons.iter().map(|reason| in_brief(reason));

@@ -82,7 +82,7 @@ pub(crate) fn a_journal_from_elsewhere_needs_trust_or_an_agreement() {
         .exits(2)
         .says("was not begun by this user on this machine")
         .says("  DUT `openssl default`, provider: default\n")
-        .says("use `resume --trust`; nothing was run");
+        .says("resume it with `--trust`; nothing was run");
     assert!(sandbox.trial_records().is_empty());
 
     // `script` gives the program a terminal.

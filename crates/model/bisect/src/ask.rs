@@ -127,6 +127,12 @@ impl LogRatio {
         }
     }
 
+    /// The ratio.
+    #[must_use]
+    pub fn ratio(self) -> f64 {
+        self.value().exp()
+    }
+
     pub(crate) fn value(self) -> f64 {
         self.0 as f64 / 1e9
     }

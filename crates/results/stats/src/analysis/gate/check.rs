@@ -1,7 +1,7 @@
 //! Whether a gate can be about the cells of a plan, before anything is measured.
 
 use super::{Gate, GateError, GateLimit, GateLoad, GateReference, GateUnit};
-use plan::{Cell, Measurement, Procedure};
+use plan::{Bound, Cell, Measurement, Procedure};
 use std::ops::Range;
 
 /// The kinds of trials that measure each quantity.
@@ -66,6 +66,18 @@ impl Gate {
             let help = "add `of baseline`, `of dut=NAME` or `of run=FOLDER`: the figure that it is compared with";
             return error(&(end..end), problem, help.to_owned());
         }
+        self.check_between(cells)
+    }
+
+    /// Checks that it limits cells of a plan, which a second run or another version of a device has
+    /// too.
+    ///
+    /// # Errors
+    /// As for [`Gate::check`].
+    pub fn check_between(&self, cells: &[Cell]) -> Result<(), GateError> {
+        let error = |at: &Range<usize>, problem: String, help: String| {
+            Err(GateError::new(&self.text, at.clone(), problem, help))
+        };
         let mut left: Vec<&Cell> = cells.iter().filter(|cell| !cell.calibration).collect();
         for (filter, at) in self.filters.iter().zip(&self.places.filters) {
             let others: Vec<&Cell> = left.clone();
@@ -161,6 +173,42 @@ impl Gate {
     #[must_use]
     pub fn bad_run(&self, problem: String, help: String) -> GateError {
         GateError::new(&self.text, self.places.reference.clone(), problem, help)
+    }
+
+    /// The change between two runs or versions that breaks it: the side that keeps it, and the
+    /// ratio at the limit.
+    ///
+    /// # Errors
+    /// It limits a figure itself, or in relation to another one of its run.
+    pub fn change(&self) -> Result<(Bound, f64), GateError> {
+        match &self.limit {
+            GateLimit::Ratio {
+                bound,
+                ratio,
+                reference: None,
+            } => Ok((*bound, *ratio)),
+            GateLimit::Ratio { .. } => Err(GateError::new(
+                &self.text,
+                self.places.reference.clone(),
+                "a reference in a gate about versions".to_owned(),
+                "leave it out: each version is compared with another version".to_owned(),
+            )),
+            GateLimit::Figure { .. } | GateLimit::NoLoss => Err(GateError::new(
+                &self.text,
+                self.places.limit.clone(),
+                "a limit of the figure itself in a gate about versions".to_owned(),
+                "write the change, such as `drops > 2 %` or `rises > 5 %`".to_owned(),
+            )),
+        }
+    }
+
+    /// The loads of a cell, as a gate names them: empty if it is measured at no load, or at one.
+    #[must_use]
+    pub fn loads_of(cell: &Cell) -> Vec<String> {
+        match cell.measurement.frames().map(|test| &test.procedure) {
+            Some(Procedure::Latency(test)) if test.percents.len() > 1 => loads(cell),
+            _ => Vec::new(),
+        }
     }
 
     fn measured_by(&self) -> &'static [&'static str] {
