@@ -1,5 +1,6 @@
 //! The command line.
 
+mod bisect;
 mod complete;
 mod crypto;
 mod examples;
@@ -11,6 +12,7 @@ mod runs;
 mod schema;
 mod value;
 
+pub(crate) use bisect::Bisect;
 pub(crate) use complete::{complete, script};
 pub(crate) use crypto::{DeviceSpeed, Fatigue, Kat, Speed};
 pub(crate) use examples::Examples;
@@ -107,6 +109,15 @@ pub(crate) enum Command {
     /// counts as one value, and intervals are simultaneous over all figures. docs/compare.md
     /// describes the method.
     History(History),
+    /// Find the revision or program that changed a figure of a campaign
+    ///
+    /// Measures versions in pairs, interleaved, and builds only those that it needs: `--good REV
+    /// --bad REV --build COMMAND` over the first parents in a git repository, or `--programs`. Goes
+    /// on until it is decided, at a stated error; docs/bisect.md has the method.
+    ///
+    /// Ends with 0 if the change was found, with 1 if the ends do not differ as the gate has it, or
+    /// an end does not build or run, with 5 if it is undecided.
+    Bisect(Box<Bisect>),
     /// Check published tables of rates, and results of runs, for what cannot be true
     ///
     /// Reads tables as TOML (the format of `reference/`), CSV or Markdown, and the results.json of

@@ -2,6 +2,7 @@
 //!
 //! To add one: its arguments in `cli`, a module here, its line in `main`.
 
+pub(crate) mod bisect;
 pub(crate) mod capture;
 pub(crate) mod check;
 pub(crate) mod compare;

@@ -1,5 +1,6 @@
 //! Exit codes, and the failures that lead to them.
 
+use bisecting::BisectingError;
 use engine::EngineError;
 use fleet::FleetError;
 use guard::visible_lines;
@@ -224,6 +225,23 @@ impl From<SessionError> for Failure {
             | SessionError::NoProgramPath(_)
             | SessionError::NoAnswer { .. } => Exit::CannotBuild,
             SessionError::JournalLost(_) | SessionError::Interrupted(_) => Exit::Interrupted,
+        };
+        Self::new(exit, error)
+    }
+}
+
+impl From<BisectingError> for Failure {
+    fn from(error: BisectingError) -> Self {
+        let exit = match error {
+            BisectingError::Session(error) => return error.into(),
+            BisectingError::Journal(error) => return error.into(),
+            BisectingError::BrokeOff { .. } => Exit::Interrupted,
+            // The build or the device is at fault.
+            BisectingError::End { .. } => Exit::CriterionFailed,
+            BisectingError::Gate(_)
+            | BisectingError::Mistake { .. }
+            | BisectingError::Parameter(_)
+            | BisectingError::Io { .. } => Exit::Usage,
         };
         Self::new(exit, error)
     }

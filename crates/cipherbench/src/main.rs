@@ -37,6 +37,7 @@ fn main() -> Exit {
         Command::Export(arguments) => command::export::export(&arguments),
         Command::Compare(arguments) => command::compare::compare(&arguments),
         Command::History(arguments) => command::history::history(&arguments),
+        Command::Bisect(arguments) => command::bisect::bisect(&arguments),
         Command::Lint(arguments) => command::lint::lint(&arguments),
         Command::Doctor(arguments) => command::doctor::doctor(&arguments),
         Command::Encrypt(arguments) => command::encrypt::encrypt(&arguments),

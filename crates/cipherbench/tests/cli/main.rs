@@ -4,6 +4,7 @@
 //! cargo test -p cipherbench` rewrites the expected texts in `golden/`.
 
 mod attack;
+mod bisect;
 mod browse;
 mod compare;
 mod devices;
@@ -161,6 +162,9 @@ fn main() -> ExitCode {
         ),
         tests!(None, compare:
             old_cut_and_repeated_runs_are_compared_or_refused_with_their_place,
+        ),
+        tests!(None, bisect:
+            mistakes_of_a_bisection_are_reported_before_anything_is_made,
         ),
         tests!(no_fleet, fleet_attack:
             a_default_server_accepts_only_the_users_that_its_first_start_made,
@@ -328,6 +332,7 @@ fn main() -> ExitCode {
             the_lab_in_memory_measures_without_any_privilege,
             calibrate_measures_the_tester_alone,
         ),
+        tests!(no_lab, bisect: the_revision_that_slows_a_device_is_found),
         tests!(no_lab, sabotage:
             without_harm_the_figures_stand,
             every_core_is_taken_by_another_program,

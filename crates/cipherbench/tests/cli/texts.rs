@@ -41,6 +41,7 @@ pub(crate) fn help_is_as_recorded() {
         "report",
         "export",
         "compare",
+        "bisect",
         "lint",
         "doctor",
         "encrypt",

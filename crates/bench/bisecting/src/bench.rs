@@ -1,0 +1,93 @@
+//! Pairs on the real bench.
+
+use crate::question::trial_of;
+use crate::{BisectingError, Fault, Measured, Measurer, Question};
+use journal::record::{Environment, Outcome, Record};
+use plan::Plan;
+use session::Session;
+use std::path::Path;
+use trial::{Done, is_of_machine};
+
+/// A lab that measures programs.
+pub struct Bench<'a> {
+    session: Session,
+    plan: &'a Plan,
+    question: &'a Question,
+    /// Parameters of the tools that were searched for at the first trial: all programs get the
+    /// same.
+    done: Done,
+}
+
+impl<'a> Bench<'a> {
+    /// Measures in a lab that is up.
+    #[must_use]
+    pub fn new(session: Session, plan: &'a Plan, question: &'a Question) -> Self {
+        Self {
+            session,
+            plan,
+            question,
+            done: Done::default(),
+        }
+    }
+
+    /// The machine and its tools.
+    ///
+    /// # Errors
+    /// When it cannot be read.
+    pub fn environment(&self) -> Result<Environment, BisectingError> {
+        Ok(self.session.environment()?)
+    }
+
+    /// The lab, for a run.
+    #[must_use]
+    pub fn into_session(self) -> Session {
+        self.session
+    }
+}
+
+impl Measurer for Bench<'_> {
+    fn measure(&mut self, program: &Path) -> Result<Measured, BisectingError> {
+        // A path that a journal can have: the programs of versions are UTF-8.
+        let program = program.to_string_lossy();
+        let plan = self.question.trial(self.plan, &program);
+        let mut records = Vec::new();
+        self.session
+            .measure_alone(&plan, &self.done, &mut records)?;
+        for record in &records {
+            if let Record::Tuned(tuned) = record {
+                let best = tuned.best.clone();
+                self.done.tuned.insert(tuned.cell.clone(), best);
+            }
+        }
+        let Some(trial) = trial_of(records) else {
+            let reason = "the trial left no record".to_owned();
+            return Ok(Measured {
+                figure: Err(Fault::Version(reason)),
+                trial: None,
+            });
+        };
+        let figure = match &trial.outcome {
+            outcome if is_of_machine(outcome) => Err(Fault::Machine(reason(outcome))),
+            Outcome::Measured(_) => self
+                .question
+                .figure(&plan, &trial)
+                .filter(|(_, figure)| *figure > 0.0)
+                .ok_or_else(|| Fault::Version("the trial has no such figure".to_owned())),
+            outcome => Err(Fault::Version(reason(outcome))),
+        };
+        Ok(Measured {
+            figure,
+            trial: Some(trial),
+        })
+    }
+}
+
+/// Why there is no figure, in a line.
+fn reason(outcome: &Outcome) -> String {
+    let text = match outcome {
+        Outcome::Measured(_) => "",
+        Outcome::Invalid { reasons, .. } => reasons.first().map_or("", String::as_str),
+        Outcome::Failed { reason } => reason,
+    };
+    text.lines().collect::<Vec<_>>().join("; ")
+}
