@@ -40,6 +40,22 @@ pub fn lacks(test: impl Display, program: impl Display, install: impl Display) {
     skip(test, format_args!("no {program} here: {install}"));
 }
 
+/// Returns whether the C compiler finds a header, which a package installs. Reports by [`lacks`] if
+/// not.
+///
+/// # Panics
+/// As [`skip`].
+#[track_caller]
+pub fn has_header(test: &str, header: &str, install: &str) -> bool {
+    let mut cc = Command::new("cc");
+    cc.args(["-fsyntax-only", "-include", header, "-x", "c", "/dev/null"]);
+    let finds = cc.output().is_ok_and(|output| output.status.success());
+    if !finds {
+        lacks(test, header, install);
+    }
+    finds
+}
+
 /// Returns the output of tshark with the arguments from `add`; `None`, reported by [`lacks`], if it
 /// is not installed.
 ///

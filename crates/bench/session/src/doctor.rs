@@ -1,6 +1,7 @@
 //! What this host, or every host of a lab, can measure, and which settings to tune.
 
 use crate::error::SessionError;
+use device::DeviceError;
 use engine::EngineInfo;
 use lab::host::tuning::{Change, RECORD, Tuning};
 use lab::host::{self, Finding, Status};
@@ -50,6 +51,7 @@ pub fn ask_this_host(action: Action, interfaces: &[String]) -> Result<Answer, Se
             // Without the privilege there are still findings, and its lack is one of them.
             let mut findings = host::doctor(privilege::acquire(), interfaces);
             findings.extend(engine::engines().iter().map(engine));
+            findings.push(libcrypto(device::libcrypto_version()));
             Answer::Findings(findings)
         }
     })
@@ -215,6 +217,26 @@ fn engine(engine: &EngineInfo) -> Finding {
         found: found.clone(),
         why: "seals and opens packets of the bundled encryptor".to_owned(),
         advice: advice.to_owned(),
+    }
+}
+
+fn libcrypto(version: Result<String, DeviceError>) -> Finding {
+    let (status, found, advice) = match version {
+        Ok(version) => (Status::Good, version, String::new()),
+        Err(reason) => (
+            Status::Warning,
+            "not there".to_owned(),
+            format!("all else can be measured; {reason}"),
+        ),
+    };
+    Finding {
+        name: "libcrypto".to_owned(),
+        status,
+        needed: false,
+        found,
+        why: "OpenSSL as a crypto device, and beside our engines in their functional trials"
+            .to_owned(),
+        advice,
     }
 }
 

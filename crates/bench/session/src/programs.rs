@@ -1,10 +1,11 @@
-//! The programs that a campaign needs and this host lacks: reported before anything is measured.
+//! The programs that a campaign needs and this host lacks, with OpenSSL's libcrypto for crypto
+//! devices: reported before anything is measured.
 
 use crate::error::SessionError;
 use crate::reporter::Reporter;
 use crate::running::Session;
 use lab::programs::{Missing, missing};
-use plan::{Cell, Plan};
+use plan::{Adapter, Cell, DeviceKind, DeviceTest, LabPlan, Measurement, Plan};
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt::Write;
 use trial::Done;
@@ -40,7 +41,7 @@ pub fn require(
     on_missing: OnMissing,
     reporter: &Reporter,
 ) -> Result<BTreeMap<String, String>, SessionError> {
-    let here = |cells: &[&Cell]| Ok(missing(&plan.lab, cells.iter().copied()));
+    let here = |cells: &[&Cell]| Ok(missing_here(&plan.lab, cells));
     require_where(plan, done, on_missing, reporter, here)
 }
 
@@ -111,7 +112,56 @@ pub(crate) fn warning(subject: &str, missing: &[Missing], cells: usize) -> Optio
 
 /// The programs that a plan needs and that are missing.
 pub(crate) fn missing_for(plan: &Plan) -> Vec<Missing> {
-    missing(&plan.lab, &plan.cells)
+    missing_here(&plan.lab, &plan.cells.iter().collect::<Vec<_>>())
+}
+
+fn missing_here(lab: &LabPlan, cells: &[&Cell]) -> Vec<Missing> {
+    let mut all = missing(lab, cells.iter().copied());
+    all.extend(missing_libcrypto(cells, || {
+        device::libcrypto_version().is_ok()
+    }));
+    all
+}
+
+/// OpenSSL's libcrypto, if cells need it and it is not here. It is looked for only if one does.
+fn missing_libcrypto(cells: &[&Cell], is_here: impl FnOnce() -> bool) -> Option<Missing> {
+    let needing: Vec<&Cell> = cells
+        .iter()
+        .copied()
+        .filter(|cell| needs_libcrypto(cell))
+        .collect();
+    if needing.is_empty() || is_here() {
+        return None;
+    }
+    let mut needed_by: Vec<String> = Vec::new();
+    for cell in &needing {
+        let dut = format!("DUT {}", cell.dut.name);
+        if !needed_by.contains(&dut) {
+            needed_by.push(dut);
+        }
+    }
+    Some(Missing {
+        program: "libcrypto".to_owned(),
+        needed_by,
+        cells: needing.iter().map(|cell| cell.id.clone()).collect(),
+        lab: false,
+        install: Some("sudo apt install libssl3".to_owned()),
+        unfit: None,
+        hosts: Vec::new(),
+    })
+}
+
+/// Whether a cell measures a device of OpenSSL, or compares our engines with it.
+fn needs_libcrypto(cell: &Cell) -> bool {
+    let Adapter::Device(devices) = &cell.dut.adapter else {
+        return false;
+    };
+    let compares = matches!(cell.measurement, Measurement::Device(DeviceTest::Kat(_)));
+    devices.members.iter().any(|member| match member.kind {
+        DeviceKind::OpenSsl { .. } => true,
+        DeviceKind::Engine { .. } => compares,
+        _ => false,
+    })
 }
 
 /// Lines for all missing programs: what needs each, and the command that installs it.
@@ -225,6 +275,32 @@ mod tests {
             unfit: None,
             hosts: Vec::new(),
         }
+    }
+
+    #[test]
+    fn libcrypto_is_looked_for_only_if_a_device_needs_it() {
+        let missing = |devices: &str, trials: &str, is_here: Option<bool>| {
+            let text = format!("campaign: c\ndevices: [{devices}]\ntrials: [{trials}]\n");
+            let campaign = campaign::from_text("c.yaml", &text).expect("it is right");
+            let host = campaign::HostFacts { cores: 64 };
+            let plan = campaign.plan(&campaign.usual_lab(), &host).expect("a plan");
+            let cells: Vec<&Cell> = plan.cells.iter().collect();
+            let look = || is_here.expect("it is not looked for");
+            missing_libcrypto(&cells, look).map(|it| (it.needed_by, it.cells))
+        };
+        let hash = "speed: { operations: [sha-256] }";
+        assert_eq!(missing("engine", hash, None), None);
+        assert_eq!(missing("softhsm", "kat", None), None);
+        assert_eq!(missing("openssl", hash, Some(true)), None);
+        let of = |dut: &str, cell: &str| Some((vec![dut.to_owned()], vec![cell.to_owned()]));
+        let found = missing(
+            "engine, openssl",
+            "kat: { devices: [openssl] }",
+            Some(false),
+        );
+        assert_eq!(found, of("DUT openssl", "kat/openssl"));
+        let found = missing("engine", "kat", Some(false));
+        assert_eq!(found, of("DUT engine", "kat/engine"));
     }
 
     #[test]

@@ -515,7 +515,7 @@ pub(crate) fn doctor_reports_what_this_host_can_measure() {
         ended.code,
         ended.stderr
     );
-    for name in ["iperf3", "engine aws-lc", "net.core.rmem_max"] {
+    for name in ["iperf3", "engine aws-lc", "libcrypto", "net.core.rmem_max"] {
         assert!(
             ended.stdout.contains(name),
             "{name} is not in:\n{}",

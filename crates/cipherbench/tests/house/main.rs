@@ -328,7 +328,13 @@ fn trials_build_without_labs_encryptors_and_devices() {
             "trial needs {name}"
         );
     }
-    assert!(!needed.contains("openssl-sys"));
+}
+
+/// OpenSSL is loaded at run time: a program that links it does not start on a system without it.
+#[test]
+fn the_program_links_no_openssl() {
+    let lock = std::fs::read_to_string(root().join("Cargo.lock")).expect("there is one");
+    assert!(!lock.contains("name = \"openssl-sys\""));
 }
 
 /// The packages that a crate of ours needs to build, without its tests.

@@ -34,5 +34,6 @@ pub use count::{Count, Inputs};
 pub use device::{Device, DeviceError, Job, Queue, Session};
 pub use keys::{KeyPair, Keys, RsaNumbers, Secret};
 pub use open::open;
+pub use openssl::libcrypto_version;
 pub use pkcs11::SoftHsm;
 pub use serve::serve;

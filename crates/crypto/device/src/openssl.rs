@@ -1,5 +1,7 @@
 //! OpenSSL as a device: a provider (PROVIDER(7)) or an engine of libcrypto, by name and path.
 //!
+//! libcrypto is loaded when the first device is opened, and not needed otherwise.
+//!
 //! An operation that the provider or engine lacks is not offered, even if OpenSSL's default
 //! provider has it: the named device computes every result. Two exceptions come from libcrypto
 //! itself: the hash of a message that RSA or ECDSA signs, which these trials do not measure, and
@@ -25,13 +27,23 @@ pub(crate) struct OpenSsl {
     own: Library,
     is_engine: bool,
     module: Option<String>,
+    /// The version text of libcrypto.
+    libcrypto: String,
+}
+
+/// Returns the version text of the libcrypto that devices of OpenSSL use. Loads it.
+///
+/// # Errors
+/// [`DeviceError::Unusable`], with what to install: it is missing or too old.
+pub fn libcrypto_version() -> Result<String, DeviceError> {
+    ffi::version()
 }
 
 /// Loads the provider or the engine of this name, or OpenSSL's provider `default` if both are
 /// `None`.
 ///
 /// # Errors
-/// [`DeviceError::Unusable`]: both are named, or loading fails. [`DeviceError::Failed`]: its
+/// [`DeviceError::Unusable`]: both are named, or loading them or libcrypto fails. [`DeviceError::Failed`]: its
 /// self-test fails.
 pub(crate) fn open(
     provider: Option<&str>,
@@ -67,6 +79,7 @@ pub(crate) fn open(
         own: Library::provider("default", None)?,
         is_engine: engine.is_some(),
         module: module.map(|module| module.display().to_string()),
+        libcrypto: ffi::version()?,
     })
 }
 
@@ -79,10 +92,13 @@ impl Device for OpenSsl {
                 .iter()
                 .map(|module| ("module".to_owned(), module.clone())),
         );
-        more.push(("library".to_owned(), ffi::version()));
+        more.push(("library".to_owned(), self.libcrypto.clone()));
         Facts {
             name: self.library.name(),
-            version: self.library.version().unwrap_or_else(ffi::version),
+            version: self
+                .library
+                .version()
+                .unwrap_or_else(|| self.libcrypto.clone()),
             more,
         }
     }

@@ -1,9 +1,10 @@
 //! Safe types around OpenSSL's libcrypto. With `pkcs11/raw`, this is the only `unsafe` code of this
 //! crate.
 //!
-//! Declarations come from `openssl-sys`; [`raw`] adds the missing ones. A [`Library`] is a provider
-//! or an engine. Values made from it borrow it, since dropping it unloads its code. Values that are
-//! not `Sync` belong to one thread.
+//! [`raw`] loads libcrypto at run time and declares its functions. A [`Library`] is a provider or an
+//! engine; to make one loads libcrypto, so every other function here is called with it loaded.
+//! Values made from a library borrow it, since dropping it unloads its code. Values that are not
+//! `Sync` belong to one thread.
 //!
 //! Lengths are checked here: no function below reads or writes out of bounds, for any arguments.
 
@@ -108,7 +109,7 @@ fn not_offered_because(what: &str) -> DeviceError {
 /// Discards expected errors, so that they are not reported as the reason of a later one.
 fn forget_errors() {
     // SAFETY: no arguments; queues are per thread.
-    unsafe { openssl_sys::ERR_clear_error() };
+    unsafe { raw::ERR_clear_error() };
 }
 
 /// Keeps a module in memory until the process ends. `module` is its path; if `None`, it is `name`
@@ -116,6 +117,8 @@ fn forget_errors() {
 ///
 /// Modules leave dangling pointers behind: the GOST provider and engine do, to names of algorithms.
 /// After unloading, the next look-up of a name would read freed memory.
+///
+/// libcrypto is loaded.
 fn pin(name: &str, module: Option<&Path>, folder: c_int) {
     let path = if let Some(module) = module {
         module.to_owned()
@@ -126,6 +129,11 @@ fn pin(name: &str, module: Option<&Path>, folder: c_int) {
         };
         Path::new(&folder).join(format!("{name}.so"))
     };
+    if !path.exists() {
+        return;
+    }
+    // Some modules do not name libcrypto among the libraries that they need.
+    raw::publish();
     if let Ok(path) = c_string(&path.to_string_lossy()) {
         // SAFETY: a C string. The module's initialisation runs for libcrypto as well, which loads
         // it next and reports a failure better.

@@ -1,9 +1,11 @@
 //! Trials on our own engines.
 
-use catalog::device::DeviceTest;
+use std::process::Command;
+
+use catalog::device::{DeviceKind, DeviceTest};
 use catalog::worker::Line;
 
-use crate::worker::{CPU, Worker, endless, loops, speed};
+use crate::worker::{CPU, Worker, endless, kat, loops, speed};
 
 pub(crate) const ALL: &[(&str, fn())] = &[
     (
@@ -33,6 +35,10 @@ pub(crate) const ALL: &[(&str, fn())] = &[
         a_stopped_speed_trial_has_no_figure,
     ),
     ("invalid_specs_are_refused", invalid_specs_are_refused),
+    (
+        "without_libcrypto_all_else_is_measured",
+        without_libcrypto_all_else_is_measured,
+    ),
 ];
 
 const MIXED: [&str; 8] = [
@@ -174,4 +180,34 @@ fn invalid_specs_are_refused() {
         text.starts_with("the first line of standard input is not the spec"),
         "{text}"
     );
+}
+
+/// The library's names lead to files that are none.
+fn without_libcrypto_all_else_is_measured() {
+    let folder = tempfile::tempdir().expect("a folder");
+    for name in ["libcrypto.so.3", "libcrypto.so.4", "libcrypto.so"] {
+        std::fs::write(folder.path().join(name), "none\n").expect("a file");
+    }
+    let start = |device: DeviceKind, test: DeviceTest| {
+        let how = |command: &mut Command| _ = command.env("LD_LIBRARY_PATH", folder.path());
+        Worker::start_with(device, test, how)
+    };
+    let hash = || speed("sha-256", 64, 1, 100);
+    assert!(start(CPU, hash()).speed().operations > 0);
+    let openssl = |engine: Option<&str>| DeviceKind::OpenSsl {
+        provider: None,
+        engine: engine.map(str::to_owned),
+        module: None,
+    };
+    for refused in [
+        start(openssl(None), hash()),
+        start(openssl(Some("dynamic")), hash()),
+        // It has no other reference.
+        start(CPU, kat(&["sha-256"])),
+        start(CPU, speed("rsa-1024-pkcs1 sign", 0, 1, 100)),
+    ] {
+        let why = refused.refusal();
+        assert!(why.contains("OpenSSL's libcrypto is needed here"), "{why}");
+        assert!(why.contains("sudo apt install libssl3"), "{why}");
+    }
 }

@@ -3,7 +3,6 @@
 use super::{Library, append, c_length, c_string, check, failed, forget_errors, not_offered, raw};
 use crate::DeviceError;
 use crate::device::overlong;
-use openssl_sys as ssl;
 use std::ffi::c_int;
 use std::marker::PhantomData;
 use std::ptr::{self, NonNull};
@@ -18,10 +17,10 @@ pub(in super::super) struct Iv([u8; IV_BYTES_MAX]);
 
 /// A cipher with its key, in one direction.
 pub(in super::super) struct CipherContext<'a> {
-    context: NonNull<ssl::EVP_CIPHER_CTX>,
-    cipher: *const ssl::EVP_CIPHER,
+    context: NonNull<raw::EVP_CIPHER_CTX>,
+    cipher: *const raw::EVP_CIPHER,
     /// Null for a provider's cipher, which was fetched.
-    engine: *mut ssl::ENGINE,
+    engine: *mut raw::ENGINE,
     encrypts: bool,
     /// Bytes that the cipher reads of an IV; at most [`IV_BYTES_MAX`].
     iv_bytes: usize,
@@ -44,7 +43,7 @@ impl<'a> CipherContext<'a> {
             // SAFETY: a live context and a C string.
             None => unsafe {
                 let fetched =
-                    ssl::EVP_CIPHER_fetch(library.context(), name_c.as_ptr(), ptr::null());
+                    raw::EVP_CIPHER_fetch(library.context(), name_c.as_ptr(), ptr::null());
                 (fetched.cast_const(), ptr::null_mut())
             },
         };
@@ -52,10 +51,10 @@ impl<'a> CipherContext<'a> {
             return Err(not_offered(library, name));
         }
         // SAFETY: no arguments.
-        let Some(context) = NonNull::new(unsafe { ssl::EVP_CIPHER_CTX_new() }) else {
+        let Some(context) = NonNull::new(unsafe { raw::EVP_CIPHER_CTX_new() }) else {
             if engine.is_null() {
                 // SAFETY: fetched above.
-                unsafe { ssl::EVP_CIPHER_free(cipher.cast_mut()) };
+                unsafe { raw::EVP_CIPHER_free(cipher.cast_mut()) };
             }
             return Err(failed(name));
         };
@@ -66,7 +65,7 @@ impl<'a> CipherContext<'a> {
             engine,
             encrypts,
             // SAFETY: a live cipher.
-            iv_bytes: usize::try_from(unsafe { ssl::EVP_CIPHER_get_iv_length(cipher) })
+            iv_bytes: usize::try_from(unsafe { raw::EVP_CIPHER_get_iv_length(cipher) })
                 .unwrap_or(IV_BYTES_MAX + 1),
             _library,
             _here,
@@ -111,11 +110,11 @@ impl<'a> CipherContext<'a> {
         // SAFETY: a live context and a live cipher; the key has the cipher's length, and the IV has
         // the maximum length.
         let done = unsafe {
-            usize::try_from(ssl::EVP_CIPHER_get_key_length(self.cipher)) == Ok(key.len())
+            usize::try_from(raw::EVP_CIPHER_get_key_length(self.cipher)) == Ok(key.len())
                 && self.iv_bytes <= IV_BYTES_MAX
-                && ssl::EVP_CipherInit_ex(context, self.cipher, self.engine, none, none, encrypts)
+                && raw::EVP_CipherInit_ex(context, self.cipher, self.engine, none, none, encrypts)
                     == 1
-                && ssl::EVP_CipherInit_ex(
+                && raw::EVP_CipherInit_ex(
                     context,
                     ptr::null(),
                     ptr::null_mut(),
@@ -134,7 +133,7 @@ impl<'a> CipherContext<'a> {
         // SAFETY: a live context with a cipher; the IV has the maximum length.
         let done = unsafe {
             let context = self.context.as_ptr();
-            ssl::EVP_CipherInit_ex(context, none, engine, ptr::null(), iv.0.as_ptr(), -1)
+            raw::EVP_CipherInit_ex(context, none, engine, ptr::null(), iv.0.as_ptr(), -1)
         };
         check(done == 1, "setting the IV")
     }
@@ -156,8 +155,8 @@ impl<'a> CipherContext<'a> {
     fn do_not_pad(&mut self) {
         // SAFETY: a live context with a cipher, and that cipher.
         unsafe {
-            if ssl::EVP_CIPHER_get_block_size(self.cipher) > 1 {
-                ssl::EVP_CIPHER_CTX_set_padding(self.context.as_ptr(), 0);
+            if raw::EVP_CIPHER_get_block_size(self.cipher) > 1 {
+                raw::EVP_CIPHER_CTX_set_padding(self.context.as_ptr(), 0);
             }
         }
     }
@@ -168,7 +167,7 @@ impl<'a> CipherContext<'a> {
         // SAFETY: a live context; nothing is written if the output is null.
         let right = unsafe {
             let (context, none) = (self.context.as_ptr(), ptr::null_mut());
-            ssl::EVP_CipherUpdate(context, none, &raw mut done, data.as_ptr(), length)
+            raw::EVP_CipherUpdate(context, none, &raw mut done, data.as_ptr(), length)
         };
         check(right == 1, "additional data")
     }
@@ -182,18 +181,19 @@ impl<'a> CipherContext<'a> {
     ) -> Result<(), DeviceError> {
         let length = c_length(input.len())?;
         let context = self.context.as_ptr();
-        // Not EVP_CipherUpdate, which only dispatches to one of these: 1 % of 64 B of AES-CTR.
-        let update = if self.encrypts {
-            ssl::EVP_EncryptUpdate
-        } else {
-            ssl::EVP_DecryptUpdate
-        };
+        let (encrypts, data) = (self.encrypts, input.as_ptr());
         output.clear();
+        // Not EVP_CipherUpdate, which only dispatches to one of these: 1 % of 64 B of AES-CTR.
+        //
         // SAFETY: a live context of that direction; there is room for one block more than the
         // input, the longest possible result.
         let done = unsafe {
             append(output, input.len() + BLOCK_BYTES_MAX, |rest, made| {
-                update(context, rest, made, input.as_ptr(), length)
+                if encrypts {
+                    raw::EVP_EncryptUpdate(context, rest, made, data, length)
+                } else {
+                    raw::EVP_DecryptUpdate(context, rest, made, data, length)
+                }
             })
         };
         check(done?, "the cipher")
@@ -206,7 +206,7 @@ impl<'a> CipherContext<'a> {
         // SAFETY: a live context; there is room for a block, the longest possible result.
         let done = unsafe {
             append(output, BLOCK_BYTES_MAX, |rest, made| {
-                ssl::EVP_CipherFinal(context, rest, made)
+                raw::EVP_CipherFinal(context, rest, made)
             })
         }?;
         if !done {
@@ -245,7 +245,7 @@ impl<'a> CipherContext<'a> {
         let done = unsafe {
             append(output, text_room + tag_bytes, |rest, made| {
                 // Each reported length is checked before it becomes an offset.
-                if ssl::EVP_EncryptUpdate(context, rest, made, input.as_ptr(), length) != 1 {
+                if raw::EVP_EncryptUpdate(context, rest, made, input.as_ptr(), length) != 1 {
                     return 0;
                 }
                 if !fits(*made) {
@@ -254,7 +254,7 @@ impl<'a> CipherContext<'a> {
                 }
                 let mut last = 0;
                 let end = rest.add(*made as usize);
-                if ssl::EVP_EncryptFinal_ex(context, end, &raw mut last) != 1 {
+                if raw::EVP_EncryptFinal_ex(context, end, &raw mut last) != 1 {
                     return 0;
                 }
                 if last < 0 || !fits(made.saturating_add(last)) {
@@ -264,7 +264,7 @@ impl<'a> CipherContext<'a> {
                 *made += last;
                 let tag = rest.add(*made as usize).cast();
                 *made += tag_length;
-                ssl::EVP_CIPHER_CTX_ctrl(context, ssl::EVP_CTRL_GCM_GET_TAG, tag_length, tag)
+                raw::EVP_CIPHER_CTX_ctrl(context, raw::EVP_CTRL_GCM_GET_TAG, tag_length, tag)
             })
         };
         if announced != 0 {
@@ -281,7 +281,7 @@ impl<'a> CipherContext<'a> {
         let done = unsafe {
             let tag = tag.as_ptr().cast_mut().cast();
             let context = self.context.as_ptr();
-            ssl::EVP_CIPHER_CTX_ctrl(context, ssl::EVP_CTRL_GCM_SET_TAG, length, tag)
+            raw::EVP_CIPHER_CTX_ctrl(context, raw::EVP_CTRL_GCM_SET_TAG, length, tag)
         };
         check(done == 1, "the tag")
     }
@@ -291,9 +291,9 @@ impl Drop for CipherContext<'_> {
     fn drop(&mut self) {
         // SAFETY: this value owns the context, and a cipher that was fetched.
         unsafe {
-            ssl::EVP_CIPHER_CTX_free(self.context.as_ptr());
+            raw::EVP_CIPHER_CTX_free(self.context.as_ptr());
             if self.engine.is_null() {
-                ssl::EVP_CIPHER_free(self.cipher.cast_mut());
+                raw::EVP_CIPHER_free(self.cipher.cast_mut());
             }
         }
     }

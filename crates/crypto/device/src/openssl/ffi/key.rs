@@ -6,17 +6,16 @@ use super::{
 };
 use crate::DeviceError;
 use crate::device::overlong;
-use openssl_sys as ssl;
 use std::ffi::c_long;
 use std::marker::PhantomData;
 use std::ptr::{self, NonNull};
 
 /// A key in the provider, or adopted by the engine.
 pub(in super::super) struct Key<'a> {
-    key: NonNull<ssl::EVP_PKEY>,
+    key: NonNull<raw::EVP_PKEY>,
     library: &'a Library,
     /// The engine, if calls must name it; otherwise null.
-    engine: *mut ssl::ENGINE,
+    engine: *mut raw::ENGINE,
 }
 
 /// The use of a key.
@@ -74,9 +73,9 @@ impl<'a> Key<'a> {
         is_public: bool,
     ) -> Result<Self, DeviceError> {
         let make = if is_public {
-            ssl::EVP_PKEY_new_raw_public_key_ex
+            raw::EVP_PKEY_new_raw_public_key_ex
         } else {
-            ssl::EVP_PKEY_new_raw_private_key_ex
+            raw::EVP_PKEY_new_raw_private_key_ex
         };
         let (context, name) = (library.context(), c_string(name)?);
         // SAFETY: pointer and length describe `bytes`; the result is a new key or null.
@@ -92,7 +91,7 @@ impl<'a> Key<'a> {
         Self::new(library, key)
     }
 
-    fn new(library: &'a Library, key: *mut ssl::EVP_PKEY) -> Result<Self, DeviceError> {
+    fn new(library: &'a Library, key: *mut raw::EVP_PKEY) -> Result<Self, DeviceError> {
         let Some(key) = NonNull::new(key) else {
             let what = format!("{} does not accept the key", library.name());
             return Err(not_offered_because(&what));
@@ -120,11 +119,11 @@ impl<'a> Key<'a> {
         Ok(this)
     }
 
-    fn context(&self) -> Result<NonNull<ssl::EVP_PKEY_CTX>, DeviceError> {
+    fn context(&self) -> Result<NonNull<raw::EVP_PKEY_CTX>, DeviceError> {
         // SAFETY: a live key; the context holds a reference to it.
         let context = unsafe {
             if self.library.as_engine().is_some() {
-                ssl::EVP_PKEY_CTX_new(self.key.as_ptr(), self.engine)
+                raw::EVP_PKEY_CTX_new(self.key.as_ptr(), self.engine)
             } else {
                 raw::EVP_PKEY_CTX_new_from_pkey(
                     self.library.context(),
@@ -145,13 +144,13 @@ impl<'a> Key<'a> {
 impl Drop for Key<'_> {
     fn drop(&mut self) {
         // SAFETY: owned by this value.
-        unsafe { ssl::EVP_PKEY_free(self.key.as_ptr()) };
+        unsafe { raw::EVP_PKEY_free(self.key.as_ptr()) };
     }
 }
 
 /// A key prepared for one use, which can be repeated.
 pub(in super::super) struct KeyContext<'a> {
-    context: NonNull<ssl::EVP_PKEY_CTX>,
+    context: NonNull<raw::EVP_PKEY_CTX>,
     /// Maximum length of a result.
     result_bytes_max: usize,
     _library: PhantomData<&'a Library>,
@@ -175,12 +174,12 @@ impl<'a> KeyContext<'a> {
         // SAFETY: a live context with a key.
         let ready = unsafe {
             match what {
-                KeyUse::Sign => ssl::EVP_PKEY_sign_init(context),
-                KeyUse::Verify => ssl::EVP_PKEY_verify_init(context),
-                KeyUse::Encrypt => ssl::EVP_PKEY_encrypt_init(context),
-                KeyUse::Decrypt => ssl::EVP_PKEY_decrypt_init(context),
-                KeyUse::Encapsulate => ssl::EVP_PKEY_encapsulate_init(context, ptr::null()),
-                KeyUse::Decapsulate => ssl::EVP_PKEY_decapsulate_init(context, ptr::null()),
+                KeyUse::Sign => raw::EVP_PKEY_sign_init(context),
+                KeyUse::Verify => raw::EVP_PKEY_verify_init(context),
+                KeyUse::Encrypt => raw::EVP_PKEY_encrypt_init(context),
+                KeyUse::Decrypt => raw::EVP_PKEY_decrypt_init(context),
+                KeyUse::Encapsulate => raw::EVP_PKEY_encapsulate_init(context, ptr::null()),
+                KeyUse::Decapsulate => raw::EVP_PKEY_decapsulate_init(context, ptr::null()),
             }
         };
         if ready != 1 {
@@ -197,9 +196,9 @@ impl<'a> KeyContext<'a> {
     fn pad(&self, padding: RsaPadding) -> Result<(), DeviceError> {
         let context = self.context.as_ptr();
         let (number, hash) = match padding {
-            RsaPadding::Pkcs1(hash) => (ssl::RSA_PKCS1_PADDING, hash),
-            RsaPadding::Oaep(hash) => (ssl::RSA_PKCS1_OAEP_PADDING, Some(hash)),
-            RsaPadding::Pss(hash) => (ssl::RSA_PKCS1_PSS_PADDING, Some(hash)),
+            RsaPadding::Pkcs1(hash) => (raw::RSA_PKCS1_PADDING, hash),
+            RsaPadding::Oaep(hash) => (raw::RSA_PKCS1_OAEP_PADDING, Some(hash)),
+            RsaPadding::Pss(hash) => (raw::RSA_PKCS1_PSS_PADDING, Some(hash)),
         };
         // These hashes only identify the algorithm to the key: the provider computes them itself.
         let hash = match hash {
@@ -207,25 +206,28 @@ impl<'a> KeyContext<'a> {
             Some(hash) => {
                 let name = c_string(hash)?;
                 // SAFETY: a C string; the result is static.
-                unsafe { ssl::EVP_get_digestbyname(name.as_ptr()) }
+                unsafe { raw::EVP_get_digestbyname(name.as_ptr()) }
             }
         };
         // SAFETY: a live, prepared context; the hashes are static.
         let done = unsafe {
-            ssl::EVP_PKEY_CTX_set_rsa_padding(context, number) > 0
+            raw::EVP_PKEY_CTX_set_rsa_padding(context, number) > 0
                 && match padding {
                     RsaPadding::Pkcs1(None) => true,
                     RsaPadding::Pkcs1(Some(_)) => {
-                        ssl::EVP_PKEY_CTX_set_signature_md(context, hash) > 0
+                        raw::EVP_PKEY_CTX_set_signature_md(context, hash) > 0
                     }
                     RsaPadding::Oaep(_) => {
-                        ssl::EVP_PKEY_CTX_set_rsa_oaep_md(context, hash.cast_mut()) > 0
-                            && ssl::EVP_PKEY_CTX_set_rsa_mgf1_md(context, hash) > 0
+                        raw::EVP_PKEY_CTX_set_rsa_oaep_md(context, hash) > 0
+                            && raw::EVP_PKEY_CTX_set_rsa_mgf1_md(context, hash) > 0
                     }
                     RsaPadding::Pss(_) => {
-                        ssl::EVP_PKEY_CTX_set_signature_md(context, hash) > 0
-                            && ssl::EVP_PKEY_CTX_set_rsa_pss_saltlen(context, SALT_AS_DIGEST) > 0
-                            && ssl::EVP_PKEY_CTX_set_rsa_mgf1_md(context, hash) > 0
+                        raw::EVP_PKEY_CTX_set_signature_md(context, hash) > 0
+                            && raw::EVP_PKEY_CTX_set_rsa_pss_saltlen(
+                                context,
+                                raw::RSA_PSS_SALTLEN_DIGEST,
+                            ) > 0
+                            && raw::EVP_PKEY_CTX_set_rsa_mgf1_md(context, hash) > 0
                     }
                 }
         };
@@ -246,9 +248,9 @@ impl<'a> KeyContext<'a> {
         output.resize(self.result_bytes_max, 0);
         let mut length = output.len();
         let function = match what {
-            KeyUse::Sign => ssl::EVP_PKEY_sign,
-            KeyUse::Encrypt => ssl::EVP_PKEY_encrypt,
-            _ => ssl::EVP_PKEY_decrypt,
+            KeyUse::Sign => raw::EVP_PKEY_sign,
+            KeyUse::Encrypt => raw::EVP_PKEY_encrypt,
+            _ => raw::EVP_PKEY_decrypt,
         };
         // SAFETY: a live context; the lengths match the output and the input.
         let done = unsafe {
@@ -280,7 +282,7 @@ impl<'a> KeyContext<'a> {
     ) -> Result<bool, DeviceError> {
         // SAFETY: a live context; the lengths match both inputs.
         let done = unsafe {
-            ssl::EVP_PKEY_verify(
+            raw::EVP_PKEY_verify(
                 self.context.as_ptr(),
                 signature.as_ptr(),
                 signature.len(),
@@ -303,7 +305,7 @@ impl<'a> KeyContext<'a> {
         output.resize(length, 0);
         // SAFETY: a live context; the lengths match both outputs.
         let done = unsafe {
-            ssl::EVP_PKEY_encapsulate(
+            raw::EVP_PKEY_encapsulate(
                 self.context.as_ptr(),
                 output.as_mut_ptr(),
                 &raw mut length,
@@ -331,7 +333,7 @@ impl<'a> KeyContext<'a> {
         let mut length = secret.len();
         // SAFETY: a live context; the lengths match the output and the input.
         let done = unsafe {
-            ssl::EVP_PKEY_decapsulate(
+            raw::EVP_PKEY_decapsulate(
                 self.context.as_ptr(),
                 secret.as_mut_ptr(),
                 &raw mut length,
@@ -348,7 +350,7 @@ impl Key<'_> {
     /// Maximum length of the results of any use, in bytes; at least one.
     fn result_bytes_max(&self) -> Result<usize, DeviceError> {
         // SAFETY: a live key.
-        let size = unsafe { ssl::EVP_PKEY_size(self.key.as_ptr()) };
+        let size = unsafe { raw::EVP_PKEY_get_size(self.key.as_ptr()) };
         match usize::try_from(size) {
             // With an empty output a function would write out of bounds, or only report the length
             // it needs.
@@ -376,13 +378,13 @@ fn answer(done: i32, what: &str) -> Result<bool, DeviceError> {
 impl Drop for KeyContext<'_> {
     fn drop(&mut self) {
         // SAFETY: owned by this value.
-        unsafe { ssl::EVP_PKEY_CTX_free(self.context.as_ptr()) };
+        unsafe { raw::EVP_PKEY_CTX_free(self.context.as_ptr()) };
     }
 }
 
 /// Signatures that take a whole message and no hash: Ed25519, ML-DSA.
 pub(in super::super) struct SignContext<'a> {
-    context: NonNull<ssl::EVP_MD_CTX>,
+    context: NonNull<raw::EVP_MD_CTX>,
     key: Key<'a>,
     signature_bytes_max: usize,
 }
@@ -391,7 +393,7 @@ impl<'a> SignContext<'a> {
     pub(in super::super) fn new(key: Key<'a>) -> Result<Self, DeviceError> {
         let signature_bytes_max = key.result_bytes_max()?;
         // SAFETY: takes nothing.
-        let context = NonNull::new(unsafe { ssl::EVP_MD_CTX_new() });
+        let context = NonNull::new(unsafe { raw::EVP_MD_CTX_new() });
         Ok(Self {
             context: context.ok_or_else(|| failed("signing"))?,
             key,
@@ -409,7 +411,7 @@ impl<'a> SignContext<'a> {
         // SAFETY: a live context; the lengths match the output and the input.
         let done = self.begin(true)
             && unsafe {
-                ssl::EVP_DigestSign(
+                raw::EVP_DigestSign(
                     self.context.as_ptr(),
                     signature.as_mut_ptr(),
                     &raw mut length,
@@ -429,7 +431,7 @@ impl<'a> SignContext<'a> {
         check(self.begin(false), "verifying")?;
         // SAFETY: a live context; the lengths match both inputs.
         let right = unsafe {
-            ssl::EVP_DigestVerify(
+            raw::EVP_DigestVerify(
                 self.context.as_ptr(),
                 signature.as_ptr(),
                 signature.len(),
@@ -456,9 +458,9 @@ impl<'a> SignContext<'a> {
                 (false, true) => {
                     raw::EVP_DigestVerifyInit_ex(context, pctx, none, library, none, key, params)
                 }
-                (true, false) => ssl::EVP_DigestSignInit(context, pctx, ptr::null(), engine, key),
+                (true, false) => raw::EVP_DigestSignInit(context, pctx, ptr::null(), engine, key),
                 (false, false) => {
-                    ssl::EVP_DigestVerifyInit(context, pctx, ptr::null(), engine, key)
+                    raw::EVP_DigestVerifyInit(context, pctx, ptr::null(), engine, key)
                 }
             }
         };
@@ -469,9 +471,6 @@ impl<'a> SignContext<'a> {
 impl Drop for SignContext<'_> {
     fn drop(&mut self) {
         // SAFETY: owned by this value.
-        unsafe { ssl::EVP_MD_CTX_free(self.context.as_ptr()) };
+        unsafe { raw::EVP_MD_CTX_free(self.context.as_ptr()) };
     }
 }
-
-/// RSA_PSS_SALTLEN_DIGEST: a salt of the hash's length.
-const SALT_AS_DIGEST: i32 = -1;

@@ -3,7 +3,6 @@
 use super::engine::Engine;
 use super::{c_string, forget_errors, pin, raw, reasons, text};
 use crate::DeviceError;
-use openssl_sys as ssl;
 use std::ffi::{CStr, c_char};
 use std::path::Path;
 use std::ptr::{self, NonNull};
@@ -14,9 +13,9 @@ use std::ptr::{self, NonNull};
 /// nothing. So the provider computes every result.
 pub(in super::super) struct Library {
     /// Null for the default context, which engines use.
-    context: *mut ssl::OSSL_LIB_CTX,
+    context: *mut raw::OSSL_LIB_CTX,
     /// The provider, then `base`.
-    providers: Vec<NonNull<ssl::OSSL_PROVIDER>>,
+    providers: Vec<NonNull<raw::OSSL_PROVIDER>>,
     engine: Option<Engine>,
 }
 
@@ -32,10 +31,11 @@ impl Library {
         name: &str,
         module: Option<&Path>,
     ) -> Result<Self, DeviceError> {
+        raw::load()?;
         // Before libcrypto loads it, so that dropping the provider does not unload its code.
         pin(name, module, raw::PROVIDERS_FOLDER);
         // SAFETY: no arguments.
-        let context = unsafe { ssl::OSSL_LIB_CTX_new() };
+        let context = unsafe { raw::OSSL_LIB_CTX_new() };
         if context.is_null() {
             return Err(DeviceError::Unusable(
                 "libcrypto is out of memory".to_owned(),
@@ -55,7 +55,7 @@ impl Library {
                 let stem = module.file_stem().unwrap_or_default();
                 let folder = c_string(&folder.to_string_lossy())?;
                 // SAFETY: a live context and a C string that the call copies.
-                unsafe { ssl::OSSL_PROVIDER_set_default_search_path(context, folder.as_ptr()) };
+                unsafe { raw::OSSL_PROVIDER_set_default_search_path(context, folder.as_ptr()) };
                 library.load(&stem.to_string_lossy())
             }
             None => library.load(name),
@@ -88,7 +88,7 @@ impl Library {
         let name = c_string(name).map_err(|error| error.to_string())?;
         forget_errors();
         // SAFETY: a live context and a C string that the call copies.
-        let provider = unsafe { ssl::OSSL_PROVIDER_load(self.context, name.as_ptr()) };
+        let provider = unsafe { raw::OSSL_PROVIDER_load(self.context, name.as_ptr()) };
         let Some(provider) = NonNull::new(provider) else {
             return Err(reasons().unwrap_or_else(|| "no reason given".to_owned()));
         };
@@ -96,7 +96,7 @@ impl Library {
         Ok(())
     }
 
-    pub(super) const fn context(&self) -> *mut ssl::OSSL_LIB_CTX {
+    pub(super) const fn context(&self) -> *mut raw::OSSL_LIB_CTX {
         self.context
     }
 
@@ -134,7 +134,7 @@ impl Library {
         unsafe {
             let mut parameters = [
                 raw::OSSL_PARAM_construct_utf8_ptr(key.as_ptr(), &raw mut value, 0),
-                ssl::OSSL_PARAM_construct_end(),
+                raw::OSSL_PARAM_construct_end(),
             ];
             raw::OSSL_PROVIDER_get_params(provider.as_ptr(), parameters.as_mut_ptr());
         }
@@ -148,17 +148,21 @@ impl Drop for Library {
         // Before their context, which they belong to.
         for provider in &self.providers {
             // SAFETY: this value loaded it, and everything made from it borrowed this value.
-            unsafe { ssl::OSSL_PROVIDER_unload(provider.as_ptr()) };
+            unsafe { raw::OSSL_PROVIDER_unload(provider.as_ptr()) };
         }
         if !self.context.is_null() {
             // SAFETY: owned by this value.
-            unsafe { ssl::OSSL_LIB_CTX_free(self.context) };
+            unsafe { raw::OSSL_LIB_CTX_free(self.context) };
         }
     }
 }
 
 /// Returns libcrypto's version text.
-pub(in super::super) fn version() -> String {
-    // SAFETY: the result is a static string.
-    unsafe { text(ssl::OpenSSL_version(ssl::OPENSSL_VERSION)) }.unwrap_or_default()
+///
+/// # Errors
+/// [`DeviceError::Unusable`]: libcrypto cannot be loaded.
+pub(in super::super) fn version() -> Result<String, DeviceError> {
+    raw::load()?;
+    // SAFETY: it is loaded; the result is a static string.
+    Ok(unsafe { text(raw::OpenSSL_version(raw::OPENSSL_VERSION)) }.unwrap_or_default())
 }

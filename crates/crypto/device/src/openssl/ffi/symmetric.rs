@@ -2,7 +2,6 @@
 
 use super::{Library, append, c_length, c_string, check, failed, not_offered, raw};
 use crate::{DeviceError, Job};
-use openssl_sys as ssl;
 use std::ffi::{c_char, c_int};
 use std::marker::PhantomData;
 use std::ptr::{self, NonNull};
@@ -13,7 +12,7 @@ const DIGEST_BYTES_MAX: usize = 64;
 
 /// A hash.
 pub(in super::super) struct DigestContext<'a> {
-    context: NonNull<ssl::EVP_MD_CTX>,
+    context: NonNull<raw::EVP_MD_CTX>,
     _library: PhantomData<&'a Library>,
     /// Makes the type `!Send` and `!Sync`.
     _here: PhantomData<*mut ()>,
@@ -28,7 +27,7 @@ impl<'a> DigestContext<'a> {
             // SAFETY: a live context and a C string.
             None => unsafe {
                 let fetched =
-                    ssl::EVP_MD_fetch(library.context(), name_c.as_ptr(), ptr::null::<c_char>());
+                    raw::EVP_MD_fetch(library.context(), name_c.as_ptr(), ptr::null::<c_char>());
                 (fetched.cast_const(), ptr::null_mut())
             },
         };
@@ -38,10 +37,10 @@ impl<'a> DigestContext<'a> {
         // SAFETY: a live digest, and the context holds a reference to it. A fetched digest is
         // freed; an engine owns its digests.
         unsafe {
-            let context = ssl::EVP_MD_CTX_new();
-            let done = !context.is_null() && ssl::EVP_DigestInit_ex(context, digest, engine) == 1;
+            let context = raw::EVP_MD_CTX_new();
+            let done = !context.is_null() && raw::EVP_DigestInit_ex(context, digest, engine) == 1;
             if engine.is_null() {
-                ssl::EVP_MD_free(digest.cast_mut());
+                raw::EVP_MD_free(digest.cast_mut());
             }
             match NonNull::new(context) {
                 Some(context) => {
@@ -68,9 +67,9 @@ impl Job for DigestContext<'_> {
         let done = unsafe {
             append(output, DIGEST_BYTES_MAX, |rest, made| {
                 let mut length = 0;
-                let done = ssl::EVP_DigestInit_ex(context, ptr::null(), ptr::null_mut()) == 1
-                    && ssl::EVP_DigestUpdate(context, message.as_ptr().cast(), message.len()) == 1
-                    && ssl::EVP_DigestFinal_ex(context, rest, &raw mut length) == 1;
+                let done = raw::EVP_DigestInit_ex(context, ptr::null(), ptr::null_mut()) == 1
+                    && raw::EVP_DigestUpdate(context, message.as_ptr().cast(), message.len()) == 1
+                    && raw::EVP_DigestFinal_ex(context, rest, &raw mut length) == 1;
                 *made = c_int::try_from(length).unwrap_or(c_int::MAX);
                 c_int::from(done)
             })
@@ -82,7 +81,7 @@ impl Job for DigestContext<'_> {
 impl Drop for DigestContext<'_> {
     fn drop(&mut self) {
         // SAFETY: owned by this value.
-        unsafe { ssl::EVP_MD_CTX_free(self.context.as_ptr()) };
+        unsafe { raw::EVP_MD_CTX_free(self.context.as_ptr()) };
     }
 }
 
@@ -95,12 +94,12 @@ pub(in super::super) struct MacContext<'a> {
 
 enum MacKind {
     /// A provider's MAC, with the key if it must be set for each message.
-    Mac(NonNull<ssl::EVP_MAC_CTX>, Option<Zeroizing<Vec<u8>>>),
+    Mac(NonNull<raw::EVP_MAC_CTX>, Option<Zeroizing<Vec<u8>>>),
     /// HMAC by libcrypto over an engine's hash.
-    Hmac(NonNull<ssl::HMAC_CTX>),
+    Hmac(NonNull<raw::HMAC_CTX>),
     /// An engine's MAC, with the interface of a signature: a keyed context and its copy for each
     /// message.
-    Signature(NonNull<ssl::EVP_MD_CTX>, NonNull<ssl::EVP_MD_CTX>),
+    Signature(NonNull<raw::EVP_MD_CTX>, NonNull<raw::EVP_MD_CTX>),
 }
 
 impl<'a> MacContext<'a> {
@@ -127,14 +126,14 @@ impl<'a> MacContext<'a> {
         }
         // SAFETY: the length is the key's length; the engine owns the hash.
         unsafe {
-            let Some(context) = NonNull::new(ssl::HMAC_CTX_new()) else {
+            let Some(context) = NonNull::new(raw::HMAC_CTX_new()) else {
                 return Err(failed("HMAC"));
             };
             let this = Self::of(MacKind::Hmac(context));
             let length = c_length(key.len())?;
             let key = key.as_ptr().cast();
             check(
-                ssl::HMAC_Init_ex(context.as_ptr(), key, length, method, engine.as_ptr()) == 1,
+                raw::HMAC_Init_ex(context.as_ptr(), key, length, method, engine.as_ptr()) == 1,
                 "HMAC",
             )
             .map(|()| this)
@@ -171,28 +170,28 @@ impl<'a> MacContext<'a> {
         // SAFETY: a live engine with this MAC; the length is the key's length; the context holds a
         // reference to the key, and the engine owns the hash.
         unsafe {
-            let mac_key = ssl::EVP_PKEY_new_mac_key(nid, engine.as_ptr(), key.as_ptr(), length);
+            let mac_key = raw::EVP_PKEY_new_mac_key(nid, engine.as_ptr(), key.as_ptr(), length);
             if mac_key.is_null() {
                 return Err(failed(name));
             }
-            let contexts = (ssl::EVP_MD_CTX_new(), ssl::EVP_MD_CTX_new());
+            let contexts = (raw::EVP_MD_CTX_new(), raw::EVP_MD_CTX_new());
             let (Some(keyed), Some(copy)) = (NonNull::new(contexts.0), NonNull::new(contexts.1))
             else {
-                ssl::EVP_MD_CTX_free(contexts.0);
-                ssl::EVP_MD_CTX_free(contexts.1);
-                ssl::EVP_PKEY_free(mac_key);
+                raw::EVP_MD_CTX_free(contexts.0);
+                raw::EVP_MD_CTX_free(contexts.1);
+                raw::EVP_PKEY_free(mac_key);
                 return Err(failed(name));
             };
             let this = Self::of(MacKind::Signature(keyed, copy));
             let digest = engine.digest(&name_c);
-            let done = ssl::EVP_DigestSignInit(
+            let done = raw::EVP_DigestSignInit(
                 keyed.as_ptr(),
                 ptr::null_mut(),
                 digest,
                 engine.as_ptr(),
                 mac_key,
             );
-            ssl::EVP_PKEY_free(mac_key);
+            raw::EVP_PKEY_free(mac_key);
             check(done == 1, name).map(|()| this)
         }
     }
@@ -208,12 +207,12 @@ impl<'a> MacContext<'a> {
         let name = c_string(name)?;
         // SAFETY: a live context and C strings. The new context holds a reference to the MAC.
         let context = unsafe {
-            let mac = ssl::EVP_MAC_fetch(library.context(), name.as_ptr(), ptr::null());
+            let mac = raw::EVP_MAC_fetch(library.context(), name.as_ptr(), ptr::null());
             if mac.is_null() {
                 return Err(not_offered(library, &what));
             }
-            let context = ssl::EVP_MAC_CTX_new(mac);
-            ssl::EVP_MAC_free(mac);
+            let context = raw::EVP_MAC_CTX_new(mac);
+            raw::EVP_MAC_free(mac);
             NonNull::new(context).ok_or_else(|| failed(&what))?
         };
         // MACs of the GOST provider lose their keys after each message.
@@ -223,7 +222,7 @@ impl<'a> MacContext<'a> {
         // SAFETY: the list of parameters is terminated, its string outlives the call and is only
         // read, and the length is the key's length.
         let done = unsafe {
-            let end = ssl::OSSL_PARAM_construct_end();
+            let end = raw::OSSL_PARAM_construct_end();
             let parameters = match setting {
                 Some((key, _)) => [
                     raw::OSSL_PARAM_construct_utf8_string(
@@ -233,9 +232,9 @@ impl<'a> MacContext<'a> {
                     ),
                     end,
                 ],
-                None => [ssl::OSSL_PARAM_construct_end(), end],
+                None => [raw::OSSL_PARAM_construct_end(), end],
             };
-            ssl::EVP_MAC_init(
+            raw::EVP_MAC_init(
                 context.as_ptr(),
                 key.as_ptr(),
                 key.len(),
@@ -266,25 +265,25 @@ impl Job for MacContext<'_> {
                         let (key, key_bytes) = again
                             .as_ref()
                             .map_or((ptr::null(), 0), |key| (key.as_ptr(), key.len()));
-                        ssl::EVP_MAC_init(context, key, key_bytes, ptr::null()) == 1
-                            && ssl::EVP_MAC_update(context, data, size) == 1
-                            && ssl::EVP_MAC_final(context, rest, &raw mut length, length) == 1
+                        raw::EVP_MAC_init(context, key, key_bytes, ptr::null()) == 1
+                            && raw::EVP_MAC_update(context, data, size) == 1
+                            && raw::EVP_MAC_final(context, rest, &raw mut length, length) == 1
                     }
                     MacKind::Hmac(context) => {
                         let context = context.as_ptr();
                         let (none, mut made) = (ptr::null(), 0);
                         let done =
-                            ssl::HMAC_Init_ex(context, none, 0, ptr::null(), ptr::null_mut()) == 1
-                                && ssl::HMAC_Update(context, data, size) == 1
-                                && ssl::HMAC_Final(context, rest, &raw mut made) == 1;
+                            raw::HMAC_Init_ex(context, none, 0, ptr::null(), ptr::null_mut()) == 1
+                                && raw::HMAC_Update(context, data, size) == 1
+                                && raw::HMAC_Final(context, rest, &raw mut made) == 1;
                         length = made as usize;
                         done
                     }
                     MacKind::Signature(keyed, copy) => {
                         let copy = copy.as_ptr();
-                        ssl::EVP_MD_CTX_copy_ex(copy, keyed.as_ptr()) == 1
-                            && ssl::EVP_DigestUpdate(copy, data.cast(), size) == 1
-                            && ssl::EVP_DigestSignFinal(copy, rest, &raw mut length) == 1
+                        raw::EVP_MD_CTX_copy_ex(copy, keyed.as_ptr()) == 1
+                            && raw::EVP_DigestUpdate(copy, data.cast(), size) == 1
+                            && raw::EVP_DigestSignFinal(copy, rest, &raw mut length) == 1
                     }
                 };
                 *made = c_int::try_from(length).unwrap_or(c_int::MAX);
@@ -300,11 +299,11 @@ impl Drop for MacContext<'_> {
         // SAFETY: owned by this value.
         unsafe {
             match &self.kind {
-                MacKind::Mac(context, _) => ssl::EVP_MAC_CTX_free(context.as_ptr()),
-                MacKind::Hmac(context) => ssl::HMAC_CTX_free(context.as_ptr()),
+                MacKind::Mac(context, _) => raw::EVP_MAC_CTX_free(context.as_ptr()),
+                MacKind::Hmac(context) => raw::HMAC_CTX_free(context.as_ptr()),
                 MacKind::Signature(keyed, copy) => {
-                    ssl::EVP_MD_CTX_free(keyed.as_ptr());
-                    ssl::EVP_MD_CTX_free(copy.as_ptr());
+                    raw::EVP_MD_CTX_free(keyed.as_ptr());
+                    raw::EVP_MD_CTX_free(copy.as_ptr());
                 }
             }
         }
