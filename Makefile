@@ -147,7 +147,8 @@ sbom: ## List every dependency, its version, licence and hash: target/sbom (Cycl
 reproducible: ## Build the release twice, in different folders, and compare the programs (15 minutes; ARGS="--profile dev" for a quick look)
 	@scripts/reproducible.sh $(ARGS)
 
-dist: build sbom ## Pack a release: target/dist with archive, .deb, .rpm and wheel, list of dependencies and checksums (ARGS=deb for some packages)
+dist: sbom ## Pack a release for glibc 2.31 and newer: target/dist with archive, .deb, .rpm and wheel, list of dependencies and checksums (ARGS=deb for some packages)
+	@scripts/portable.sh
 	@scripts/packages.sh $(ARGS)
 	@scripts/dist.sh
 

@@ -21,9 +21,9 @@ trap 'exit 1' INT TERM
 
 mkdir -p "$work/$name/bin" "$work/$name/share" "$dist"
 rm -f "$dist"/*.tar.gz "$dist"/*.cdx.json "$dist"/*.sha256 "$dist/SHA256SUMS" "$dist/Containerfile"
-cp "$target/release/cipherbench" "$work/$name/bin/"
+cp "$target/portable/release/cipherbench" "$work/$name/bin/"
 # Made for the packages.
-cp -r "$target/release/package/man" "$target/release/package/completions" "$target/release/package/licences.txt" \
+cp -r "$target/portable/release/package/man" "$target/portable/release/package/completions" "$target/portable/release/package/licences.txt" \
     "$work/$name/share/"
 cp -r campaigns labs docs packaging reference README.md CHANGELOG.md SECURITY.md LICENSE-APACHE LICENSE-MIT "$work/$name/"
 # The same files make the same archive.

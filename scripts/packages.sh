@@ -1,11 +1,12 @@
 #!/bin/sh
-# Makes the packages of a release from target/release/cipherbench, into target/dist: a .deb, an .rpm and a wheel.
+# Makes the packages of a release from the program that scripts/portable.sh built, into target/dist: a .deb, an .rpm and a
+# wheel.
 #
 #   scripts/packages.sh [deb|rpm|wheel]...     by default all
 #
 # Everything but the wheel takes the program as it is. The same program and commit make the same bytes: files have the
 # time of the commit, or SOURCE_DATE_EPOCH.
-# crates/cipherbench/Cargo.toml lists the files of both packages.
+# crates/cipherbench/Cargo.toml lists the files of both packages; its `target` is target/portable here.
 set -eu
 cd "$(dirname "$0")/.."
 
@@ -20,8 +21,8 @@ export SOURCE_DATE_EPOCH LC_ALL
 PATH=$PATH:$HOME/.cargo/bin
 umask 022
 
-program=$target/release/cipherbench
-[ -x "$program" ] || { echo "packages: there is no $program: \`make build\` makes it" >&2; exit 1; }
+program=$target/portable/release/cipherbench
+[ -x "$program" ] || { echo "packages: there is no $program: scripts/portable.sh makes it" >&2; exit 1; }
 # A program for another machine does not run here: name one of the same version that does.
 generator=${GENERATOR:-$program}
 version=$(sed -n 's/^version = "\(.*\)"$/\1/p' Cargo.toml)
@@ -29,7 +30,7 @@ maintainer=$(sed -n 's/^maintainer = "\(.*\)"$/\1/p' crates/cipherbench/Cargo.to
 mkdir -p "$dist"
 
 # What the packages have besides the program.
-stage=$target/release/package
+stage=$target/portable/release/package
 rm -rf "$stage"
 mkdir -p "$stage/completions" "$stage/units" "$stage/man.gz"
 "$generator" generate man --output "$stage/man" >/dev/null
@@ -60,13 +61,13 @@ for product in "$@"; do
         tools=$(scripts/tools.sh packager-deb)
         rm -f "$dist"/*.deb
         # The program is stripped already.
-        CARGO_TARGET_DIR=$target "$tools/cargo-deb" deb --no-build --no-strip --package cipherbench --locked \
+        CARGO_TARGET_DIR=$target/portable "$tools/cargo-deb" deb --no-build --no-strip --package cipherbench --locked \
             --deb-version "$version-1" --output "$dist/"
         ;;
     rpm)
         tools=$(scripts/tools.sh packager-rpm)
         rm -f "$dist"/*.rpm
-        "$tools/cargo-generate-rpm" generate-rpm --package crates/cipherbench --target-dir "$target" \
+        "$tools/cargo-generate-rpm" generate-rpm --package crates/cipherbench --target-dir "$target/portable" \
             --auto-req builtin --source-date "$SOURCE_DATE_EPOCH" --output "$dist/"
         ;;
     wheel)

@@ -7,6 +7,7 @@
 #   scripts/tools.sh packager-deb, packager-rpm
 #                                cargo-deb and cargo-generate-rpm, which make packages, built from crates.io
 #   scripts/tools.sh maturin     maturin, which makes the wheel: the program that PyPI has, checked by its hash
+#   scripts/tools.sh zig         zig, which links with an older glibc: the program that PyPI has, checked by its hash
 #   scripts/tools.sh mdbook      mdBook, which builds the site of the documents, built from crates.io
 #
 # They go to $TOOLS, by default ~/.cache/cipherbench-tools. One that is in PATH or there already is left as it is.
@@ -83,6 +84,23 @@ maturin)
     ln -sf "$tools/pip/bin/maturin" "$tools/bin/maturin"
     rm "$requirements"
     ;;
+zig)
+    # Not another version in PATH: the program of a release depends on it.
+    [ ! -x "$tools/zig-$ziglang/zig" ] || { echo "$tools/zig-$ziglang"; exit 0; }
+    requirements=$(mktemp)
+    printf '%s' "$ziglang_wheel" > "$requirements"
+    say "installing zig $ziglang"
+    python3 -m venv "$tools/pip" >&2
+    rm -rf "$tools/zig.new"
+    "$tools/pip/bin/pip" install --quiet --disable-pip-version-check --require-hashes --no-deps --no-compile \
+        --only-binary :all: --target "$tools/zig.new" --requirement "$requirements" >&2
+    rm "$requirements"
+    # It finds its headers and libraries next to itself.
+    mv "$tools/zig.new/ziglang" "$tools/zig-$ziglang"
+    rm -r "$tools/zig.new"
+    echo "$tools/zig-$ziglang"
+    exit 0
+    ;;
 mdbook)
     end_if_installed mdbook
     say "building mdbook $mdbook, which takes minutes"
@@ -90,7 +108,7 @@ mdbook)
         mdbook >&2
     ;;
 *)
-    echo "usage: scripts/tools.sh deny|nats|cyclonedx|packager-deb|packager-rpm|maturin|mdbook" >&2
+    echo "usage: scripts/tools.sh deny|nats|cyclonedx|packager-deb|packager-rpm|maturin|zig|mdbook" >&2
     exit 2
     ;;
 esac

@@ -19,6 +19,13 @@ maturin==1.16.0 \
     --hash=sha256:837db2f4d93d4899c3ac393fb3cc9eebf35b6002336e5d574f4a4fb6c49fe283
 '
 
+# Links the program of a release with an older glibc, and compiles its C code. The wheel has the program, for x86-64.
+ziglang=0.17.1
+ziglang_wheel='
+ziglang==0.17.1 \
+    --hash=sha256:ea6cc5d87b033cf0aedfbc8f9549a908cae6c50ac31f1698188fa48a74524b54
+'
+
 # Builds the documents as a site.
 mdbook=0.4.52
 
