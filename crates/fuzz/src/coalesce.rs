@@ -166,6 +166,16 @@ fn by_flow(frames: impl Iterator<Item = Vec<u8>>, link: bool) -> BTreeMap<Vec<u8
             if !view.opaque && view.total_bytes >= view.header_bytes + 4 {
                 key.extend(&ip[view.header_bytes..view.header_bytes + 4]);
             }
+            // Datagrams without a checksum have one once they joined.
+            let at = view.header_bytes + 6;
+            let unchecked = view.has_no_checksum(ip);
+            if view.protocol == wire::headers::UDP
+                && view.version == 4
+                && !view.opaque
+                && (unchecked || view.transport_checksum_is_valid(ip, checksum::portable))
+            {
+                ip[at..at + 2].fill(0);
+            }
             // Identifications of packets that may not be fragmented have no meaning (RFC 6864
             // §4.1).
             if view.version == 4 && ip[6] & 0x40 != 0 && view.header_checksum_is_valid(ip) {

@@ -28,6 +28,7 @@ pub(crate) fn fields(u: &mut Unstructured<'_>, payload_max: usize) -> Result<Fie
     Ok(Fields {
         ipv6: u.arbitrary()?,
         tcp: u.arbitrary()?,
+        unchecked: u.ratio(1, 4)?,
         host: u.int_in_range(1..=3)?,
         port: u.int_in_range(40_000..=40_002)?,
         tos: u.arbitrary()?,

@@ -11,6 +11,8 @@ use port::{
 use std::net::UdpSocket;
 use std::process::Command;
 use std::time::Duration;
+use wire::coalesce::{Coalescer, Joinable};
+use wire::headers::IpView;
 use wire::vnet::{Gso, NEEDS_CSUM, VNET_HEADER_BYTES, VnetHeader};
 
 const ALL: TunOffloads = TunOffloads {
@@ -227,4 +229,59 @@ fn flows_use_the_queue_of_their_hash() {
         }
         assert!(counts.iter().all(|count| *count > 2), "{counts:?}");
     });
+}
+
+/// Linux takes no super-packet without a checksum to complete, so the coalescer requests one.
+#[test]
+fn datagrams_without_a_checksum_are_accepted_as_one_super_packet() {
+    in_namespace(|| {
+        let mut tun = open(1).remove(0);
+        assert_eq!(tun.enable_offloads(ALL), ALL);
+        let socket = UdpSocket::bind("10.9.0.1:5201").unwrap();
+        socket
+            .set_read_timeout(Some(Duration::from_secs(10)))
+            .unwrap();
+        let payload: Vec<u8> = (0..2500u32).map(|at| (at / 7) as u8).collect();
+        let datagrams: Vec<Vec<u8>> = (0..)
+            .zip(payload.chunks(1000))
+            .map(|(id, part)| datagram_without_checksum(id, part))
+            .collect();
+        let mut coalescer = Coalescer::new(
+            Joinable {
+                tcp: true,
+                udp: true,
+            },
+            wire::checksum::portable,
+        );
+        let mut writes = 0;
+        let mut sink = |vnet: &VnetHeader, headers: &[u8], parts: &[&[u8]], _: usize| {
+            tun.send(vnet, headers, parts).unwrap();
+            writes += 1;
+        };
+        for packet in &datagrams {
+            coalescer.push(packet, IpView::parse(packet).unwrap(), &mut sink);
+        }
+        coalescer.flush(&mut sink);
+        assert_eq!(writes, 1);
+        let mut buffer = [0; 2000];
+        for part in payload.chunks(1000) {
+            let bytes = socket.recv(&mut buffer).unwrap();
+            assert_eq!(&buffer[..bytes], part);
+        }
+    });
+}
+
+fn datagram_without_checksum(id: u16, payload: &[u8]) -> Vec<u8> {
+    let mut packet = vec![0x45, 0];
+    packet.extend((28 + payload.len() as u16).to_be_bytes());
+    packet.extend(id.to_be_bytes());
+    packet.extend([0x40, 0, 64, 17, 0, 0, 10, 9, 0, 2, 10, 9, 0, 1]);
+    let sum = wire::checksum::finish(wire::checksum::portable(&packet, 0));
+    packet[10..12].copy_from_slice(&sum);
+    packet.extend(7000u16.to_be_bytes());
+    packet.extend(5201u16.to_be_bytes());
+    packet.extend((8 + payload.len() as u16).to_be_bytes());
+    packet.extend([0, 0]);
+    packet.extend(payload);
+    packet
 }

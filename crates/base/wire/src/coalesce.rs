@@ -5,6 +5,10 @@
 //! and when its checksums are valid: joining creates new ones, which must not hide a corrupted
 //! packet.
 //!
+//! UDP datagrams without a checksum, which IPv4 permits (RFC 768), join among themselves: no checksum
+//! of theirs could show a corruption. Linux accepts a super-packet only with a checksum to complete,
+//! so they have one if it segments them.
+//!
 //! Ethernet frames join as well, when their link headers are equal too.
 //!
 //! Flows do not wait for one another, but packets of one flow keep their order. No packet is held
@@ -199,7 +203,7 @@ impl<'a> Coalescer<'a> {
         // A segment without payload, as a pure ACK, adds nothing that a super-packet could carry.
         kind && packet.len() > header_bytes
             && view.header_checksum_is_valid(packet)
-            && view.transport_checksum_is_valid(packet, self.sum)
+            && (view.has_no_checksum(packet) || view.transport_checksum_is_valid(packet, self.sum))
     }
 
     #[inline]
@@ -286,7 +290,7 @@ impl<'a> Run<'a> {
             && link_bytes + self.header_bytes + self.payload_bytes + payload <= PACKET_BYTES_MAX
             && self.first.link() == packet.link()
             && self.same_ip_fields(ip)
-            && (self.view.protocol == UDP || self.same_tcp_fields(ip))
+            && self.same_transport_fields(ip)
     }
 
     /// DSCP, ECN, TTL and the don't-fragment bit, or the flow label.
@@ -303,6 +307,16 @@ impl<'a> Run<'a> {
                 && (packet[6] & DONT_FRAGMENT != 0 || be16(packet, 4) == next_id)
         } else {
             first[..4] == packet[..4] && first[7] == packet[7]
+        }
+    }
+
+    /// For UDP: both with or both without a checksum.
+    #[inline]
+    fn same_transport_fields(&self, packet: &[u8]) -> bool {
+        if self.view.protocol == UDP {
+            self.view.has_no_checksum(self.first.ip()) == self.view.has_no_checksum(packet)
+        } else {
+            self.same_tcp_fields(packet)
         }
     }
 

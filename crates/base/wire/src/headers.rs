@@ -133,6 +133,15 @@ impl IpView {
         self.version == 4 && be16(packet, 6) & MF_AND_OFFSET != 0
     }
 
+    /// Whether it is a UDP datagram without a checksum: the field is zero (RFC 768), over IPv4 only
+    /// (RFC 8200 §8.1).
+    #[inline]
+    #[must_use]
+    pub fn has_no_checksum(&self, packet: &[u8]) -> bool {
+        let at = self.header_bytes + 6;
+        self.protocol == UDP && self.version == 4 && packet.get(at..at + 2) == Some(&[0, 0])
+    }
+
     /// Whether the TCP or UDP checksum is right; a UDP checksum of zero ("none") is not.
     #[must_use]
     pub fn transport_checksum_is_valid(&self, packet: &[u8], sum: Sum) -> bool {

@@ -10,6 +10,8 @@ pub struct Fields {
     pub ipv6: bool,
     /// Whether it is TCP; otherwise UDP.
     pub tcp: bool,
+    /// Whether the UDP checksum is zero ("none"), legal over IPv4 alone; TCP always has one.
+    pub unchecked: bool,
     /// The last byte of the sender's address.
     pub host: u8,
     /// The sender's port.
@@ -117,6 +119,9 @@ impl Fields {
             &bytes,
         ]);
         // Zero means "no checksum" (RFC 768).
+        if !self.tcp && self.unchecked {
+            return bytes;
+        }
         if !self.tcp && sum == [0, 0] {
             sum = [0xff, 0xff];
         }

@@ -10,7 +10,8 @@
 //! ```
 //!
 //! Checksums: the part common to all segments is summed once; each segment adds its own fields and
-//! payload.
+//! payload. Segments of a UDP super-packet without a checksum, complete or to be completed, have
+//! none either; only IPv4 permits it.
 //!
 //! A link header in front of the packet (a frame of a packet socket) is repeated on each segment.
 //!
@@ -46,6 +47,8 @@ pub struct Segmenter {
     transport_at: usize,
     version: u8,
     tcp: bool,
+    /// The segments have a checksum.
+    checksummed: bool,
     segment_bytes: usize,
     /// Offset of the next payload byte, and of the payload's end.
     next: usize,
@@ -109,6 +112,7 @@ impl Segmenter {
             transport_at: ip.header_bytes,
             version: ip.version,
             tcp: ip.protocol == TCP,
+            checksummed: vnet.flags & NEEDS_CSUM != 0 || !ip.has_no_checksum(packet),
             segment_bytes,
             next: header_bytes,
             end,
@@ -170,7 +174,11 @@ impl Segmenter {
         // The headers overwrite the end of the segment before; the first ones fall on the original
         // headers.
         let range = payload.start - self.header_bytes..payload.end;
-        let payload_sum = sum(&packet[payload.clone()], self.transport_sum);
+        let payload_sum = if self.checksummed {
+            sum(&packet[payload.clone()], self.transport_sum)
+        } else {
+            0
+        };
         let is_last = payload.end == self.end;
 
         let headers = &mut packet[range.start..payload.start];
@@ -231,6 +239,10 @@ impl Segmenter {
         let at = self.transport_at;
         let length = (total - at) as u16;
         put16(headers, at + 4, length);
+        if !self.checksummed {
+            // The template has zero.
+            return;
+        }
         // The length counts twice: in the header and in the pseudo-header.
         let sum = checksum::finish(payload_sum + 2 * word(length));
         // Zero would mean "no checksum" (RFC 768).

@@ -47,6 +47,7 @@ fn fields(payload: std::ops::Range<usize>) -> impl Strategy<Value = Fields> {
                     .prop_map(move |(payload, options)| Fields {
                         ipv6,
                         tcp,
+                        unchecked: false,
                         host,
                         port,
                         tos,
@@ -216,6 +217,82 @@ proptest! {
     }
 
     #[test]
+    fn a_super_packet_without_a_checksum_is_cut_as_by_the_oracle(
+        fields in fields(1..6000),
+        segment_bytes in 1usize..3000,
+        tags in 0usize..3,
+    ) {
+        let fields = Fields { ipv6: false, tcp: false, unchecked: true, ..fields };
+        let vnet = VnetHeader { flags: 0, ..super_packet_header(&fields, segment_bytes) };
+        prop_assert_eq!(cut(&vnet, &fields.packet()).unwrap(), fields.cut(segment_bytes));
+        let link = link_header(&fields, tags);
+        let frame = [&link[..], &fields.packet()].concat();
+        let frames = cut_frame(&vnet, &frame, link.len()).unwrap();
+        prop_assert_eq!(frames, with_link(&link, fields.cut(segment_bytes)));
+        // IPv6 forbids it, so the segments have one.
+        let fields = Fields { ipv6: true, ..fields };
+        let expected = Fields { unchecked: false, ..fields.clone() }.cut(segment_bytes);
+        prop_assert_eq!(cut(&vnet, &fields.packet()).unwrap(), expected);
+    }
+
+    #[test]
+    fn datagrams_without_a_checksum_join(
+        fields in fields(2..6000),
+        parts in 2usize..20,
+        tags in 0usize..3,
+    ) {
+        let fields = Fields { ipv6: false, tcp: false, unchecked: true, ..fields };
+        let segment_bytes = fields.payload.len().div_ceil(parts);
+        let joined = join(&fields.cut(segment_bytes), BOTH);
+        prop_assert_eq!(joined.len(), 1);
+        // The kernel completes a checksum; by any other byte the datagrams are as before.
+        let whole = Fields { unchecked: false, ..fields.clone() };
+        prop_assert_eq!(joined[0].0.flags, NEEDS_CSUM);
+        prop_assert_eq!(recut(&joined), whole.cut(segment_bytes));
+        let link = link_header(&fields, tags);
+        let frames = join_frames(&with_link(&link, fields.cut(segment_bytes)));
+        prop_assert_eq!(frames.len(), 1);
+        let (vnet, mut frame) = frames[0].clone();
+        complete_checksum(&vnet, &mut frame, checksum::portable).unwrap();
+        prop_assert_eq!(frame, [link, whole.packet()].concat());
+        // IPv6 forbids it: each passes alone and unchanged.
+        let packets = Fields { ipv6: true, ..fields }.cut(segment_bytes);
+        let joined = join(&packets, BOTH);
+        prop_assert!(joined.iter().all(|(vnet, _)| vnet.gso == Gso::None));
+        prop_assert_eq!(recut(&joined), packets);
+    }
+
+    #[test]
+    fn datagrams_with_and_without_a_checksum_do_not_join(
+        fields in fields(20..6000),
+        unchecked in prop::collection::vec(any::<bool>(), 2..20),
+    ) {
+        let segment_bytes = fields.payload.len().div_ceil(unchecked.len());
+        let parts: Vec<_> = fields.payload.chunks(segment_bytes).enumerate().map(|(at, payload)| {
+            Fields {
+                ipv6: false,
+                tcp: false,
+                unchecked: unchecked[at],
+                id: fields.id.wrapping_add(at as u16),
+                payload: payload.to_vec(),
+                ..fields.clone()
+            }
+        }).collect();
+        let packets: Vec<_> = parts.iter().map(Fields::packet).collect();
+        let joined = join(&packets, BOTH);
+        let runs = parts.chunk_by(|a, b| a.unchecked == b.unchecked);
+        prop_assert_eq!(joined.len(), runs.clone().count());
+        // Datagrams that joined have a checksum, and one that did not is unchanged.
+        let expected: Vec<_> = runs
+            .flat_map(|run| run.iter().map(|part| Fields {
+                unchecked: part.unchecked && run.len() == 1,
+                ..part.clone()
+            }.packet()))
+            .collect();
+        prop_assert_eq!(recut(&joined), expected);
+    }
+
+    #[test]
     fn no_packet_of_mixed_flows_is_lost_or_changed(
         flows in prop::collection::vec(fields(1..4000), 1..12),
         order in prop::collection::vec(any::<prop::sample::Index>(), 0..200),
@@ -290,6 +367,7 @@ fn sample(payload: usize) -> Fields {
     Fields {
         ipv6: false,
         tcp: true,
+        unchecked: false,
         host: 2,
         port: 40_000,
         tos: 0,
