@@ -125,7 +125,13 @@ pub(crate) enum Command {
     /// support the conclusions; docs/lint.md describes the rules. Rounding is allowed for. Ends
     /// with 1 if there is an error, with 2 if a file cannot be read.
     Lint(Lint),
-    /// Show what this host can measure and which settings to tune
+    /// Show what this host can measure and what to tune, or which offload breaks a path
+    ///
+    /// With `--offloads`, sends TCP, UDP and test frames through a path of a lab with every pair of
+    /// settings that the drivers allow (segmentation, receive offloads, checksums, MTU), checks
+    /// each byte, and names the setting or pair that breaks or slows it, with the command that
+    /// changes it. All settings are restored. docs/how-to/offloads.md describes it. Ends with 1 if
+    /// something in force breaks or slows the path.
     Doctor(Doctor),
     /// Run the encryptor as a service, until SIGTERM
     ///
@@ -187,6 +193,12 @@ pub(crate) enum Command {
     /// counts as one line of JSON.
     #[command(hide = true)]
     Http,
+    /// Probe a path with TCP and UDP as the JSON on standard input specifies
+    ///
+    /// `doctor --offloads` starts it on its stations. A server prints `ready` and serves until it
+    /// is stopped; a caller prints its counts as one line of JSON.
+    #[command(hide = true)]
+    Probe,
     /// Impair the path between two interfaces as the JSON on standard input specifies
     ///
     /// A run starts it on the element `impair` of its lab. It prints `ready` and carries frames;
@@ -462,6 +474,22 @@ pub(crate) struct Doctor {
     /// Print the findings as JSON
     #[arg(long)]
     pub(crate) json: bool,
+    /// Find the offloads and MTUs that break or slow a path of the lab
+    #[arg(long, conflicts_with_all = ["apply", "revert", "interface"])]
+    pub(crate) offloads: bool,
+    /// The device that the path leads through; `direct`: none
+    #[arg(long, value_name = "DUT", requires = "offloads", default_value = session::THROUGH[0])]
+    #[arg(value_parser = clap::builder::PossibleValuesParser::new(session::THROUGH))]
+    pub(crate) through: String,
+    /// Time for it
+    #[arg(
+        long,
+        value_name = "TIME",
+        requires = "offloads",
+        default_value = "10 min"
+    )]
+    #[arg(value_parser = value::long_duration)]
+    pub(crate) time: Duration,
     /// An interface that a lab uses on this host
     #[arg(long, hide = true, conflicts_with = "lab")]
     pub(crate) interface: Vec<String>,

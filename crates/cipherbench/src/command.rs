@@ -25,6 +25,7 @@ pub(crate) mod kme;
 pub(crate) mod lint;
 pub(crate) mod live;
 pub(crate) mod plan;
+pub(crate) mod probe;
 pub(crate) mod report;
 pub(crate) mod resume;
 pub(crate) mod run;

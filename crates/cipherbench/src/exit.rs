@@ -211,6 +211,7 @@ impl From<SessionError> for Failure {
             SessionError::Journal(error) => return error.into(),
             SessionError::Write(error) => return error.into(),
             SessionError::NoShortForm
+            | SessionError::NoOffloads(_)
             | SessionError::UnknownName { .. }
             | SessionError::NoFile { .. }
             | SessionError::UnknownExample { .. }

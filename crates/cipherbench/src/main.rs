@@ -53,6 +53,7 @@ fn main() -> Exit {
         Command::Station(arguments) => command::station::station(&arguments),
         Command::Frames => command::frames::frames(),
         Command::Http => command::http::http(),
+        Command::Probe => command::probe::probe(),
         Command::Video => command::video::video(),
         Command::Impair => command::impair::impair(),
         Command::Capture => command::capture::capture(),

@@ -15,6 +15,7 @@ mod arrivals;
 mod bell;
 mod bpf;
 mod card_clock;
+mod datagram;
 mod frame;
 mod kernel;
 mod link;
@@ -29,6 +30,7 @@ mod wait;
 
 pub use arrivals::ClockOffset;
 pub use card_clock::{CardClock, CardReading};
+pub use datagram::{never_fragment, send_without_checksum};
 pub use frame::{
     AnyReceiver, AnySender, Beside, FRAME_SLOT_BYTES, FrameClearPort, FramePortError,
     FramePortKind, FramePortStats, FrameReceiver, FrameSender, MemoryFrameReceiver,

@@ -5,9 +5,9 @@
 //! and when its checksums are valid: joining creates new ones, which must not hide a corrupted
 //! packet.
 //!
-//! UDP datagrams without a checksum, which IPv4 permits (RFC 768), join among themselves: no checksum
-//! of theirs could show a corruption. Linux accepts a super-packet only with a checksum to complete,
-//! so they have one if it segments them.
+//! UDP datagrams without a checksum, which IPv4 permits (RFC 768), join among themselves: no
+//! checksum of theirs could show a corruption. Linux accepts a super-packet only with a checksum to
+//! complete, so they have one if it segments them.
 //!
 //! Ethernet frames join as well, when their link headers are equal too.
 //!

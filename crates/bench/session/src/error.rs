@@ -134,6 +134,11 @@ pub enum SessionError {
     /// The run ended before its last trial.
     #[error("{0}")]
     Interrupted(String),
+    /// The lab has no path with offloads.
+    #[error(
+        "this lab {0}\nhelp: `doctor --offloads` examines labs of kind `namespaces`, and two hosts that a cable joins"
+    )]
+    NoOffloads(String),
     /// A host did not answer.
     #[error("{host}: `cipherbench doctor` there failed: {reason}\nhelp: run it on that host")]
     NoAnswer {

@@ -21,6 +21,7 @@ pub mod init;
 mod kernel;
 mod listing;
 mod nearest;
+mod offloads;
 mod planning;
 mod preview;
 pub mod programs;
@@ -32,6 +33,7 @@ pub mod software;
 pub mod trust;
 mod watch;
 
+pub use self::offloads::{Offloads, THROUGH, examine_offloads};
 pub use check::{Allowed, Checked, check};
 pub use doctor::{Action, Answer, Answers, ask_hosts, ask_this_host};
 pub use error::SessionError;

@@ -5,14 +5,39 @@ use crate::cli::Doctor;
 use crate::exit::{Exit, Failure};
 use crate::{output, signals};
 use plan::Cables;
-use session::Action;
+use session::progress::Board;
+use session::{Action, Reporter};
 use std::path::Path;
 
 pub(crate) fn doctor(arguments: &Doctor) -> Result<Exit, Failure> {
+    if arguments.offloads {
+        return of_offloads(arguments);
+    }
     match &arguments.lab {
         Some(lab) => of_lab(lab, arguments),
         None => of_this_host(arguments, &arguments.interface),
     }
+}
+
+fn of_offloads(arguments: &Doctor) -> Result<Exit, Failure> {
+    let reporter = Reporter {
+        is_quiet: false,
+        write: output::stderr,
+        log: None,
+        board: Board::default(),
+    };
+    let path = (arguments.lab.as_deref(), &*arguments.through);
+    let found = session::examine_offloads(path, arguments.time, &signals::interrupt()?, &reporter)?;
+    output::stdout(if arguments.json {
+        &found.json
+    } else {
+        &found.text
+    })?;
+    Ok(if found.is_fit {
+        Exit::Done
+    } else {
+        Exit::CriterionFailed
+    })
 }
 
 fn of_this_host(arguments: &Doctor, interfaces: &[String]) -> Result<Exit, Failure> {

@@ -13,6 +13,7 @@ mod clocks;
 mod errors;
 mod gateway;
 mod lent;
+mod offloads;
 mod pods;
 mod readings;
 mod reboot;
@@ -42,6 +43,10 @@ pub(crate) use gateway::one_gateway_alone_is_measured_between_two_hosts_of_two_c
 pub(crate) use lent::{
     a_stopped_or_killed_station_loses_no_interface,
     an_interface_under_that_of_the_session_is_refused,
+};
+pub(crate) use offloads::{
+    an_ended_examination_restores_every_offload,
+    an_examination_over_the_interface_of_the_session_is_refused,
 };
 pub(crate) use pods::pods_are_reached_by_kubectl;
 pub(crate) use readings::each_host_is_read_for_itself;

@@ -20,6 +20,7 @@ mod kme;
 mod limits;
 mod lists;
 mod live;
+mod offloads;
 mod places;
 mod programs;
 mod runs;
@@ -193,6 +194,7 @@ fn main() -> ExitCode {
             options_about_limits_need_a_campaign_with_limits,
         ),
         tests!(None, frames: an_invalid_spec_is_an_error),
+        tests!(None, offloads: a_lab_without_interfaces_is_refused),
         tests!(None, trust:
             an_own_journal_is_resumed_without_a_question,
             a_journal_from_elsewhere_needs_trust_or_an_agreement,
@@ -217,6 +219,8 @@ fn main() -> ExitCode {
             a_tester_that_sleeps_frees_its_hosts,
             a_host_that_cannot_be_used_is_refused_in_words,
             an_interface_under_that_of_the_session_is_refused,
+            an_examination_over_the_interface_of_the_session_is_refused,
+            an_ended_examination_restores_every_offload,
             a_stopped_or_killed_station_loses_no_interface,
             a_host_of_another_kind_or_version_is_refused_in_words,
             a_host_whose_disk_is_full_is_refused_and_keeps_nothing,
@@ -328,6 +332,7 @@ fn main() -> ExitCode {
         tests!(None, devices: speeds_of_devices_are_a_run),
         tests!(no_lab, runs: json_output_is_pure_and_quiet_prints_nothing_else),
         tests!(no_lab, faults: doctor_applies_settings_and_reverts_them_exactly),
+        tests!(no_lab, offloads: the_path_through_our_encryptor_is_intact_in_every_combination),
         tests!(None, frames:
             the_lab_in_memory_measures_without_any_privilege,
             calibrate_measures_the_tester_alone,

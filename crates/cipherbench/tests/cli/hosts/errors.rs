@@ -1,7 +1,7 @@
 //! Hosts that are not as a lab needs them, or say more than they are asked.
 
 use super::{Hosts, PING, check, measured};
-use crate::support::{PROGRAM, Sandbox, end};
+use crate::support::{Ended, PROGRAM, Sandbox, end};
 use std::fs::{self, Permissions};
 use std::os::unix::fs::PermissionsExt;
 
@@ -21,11 +21,17 @@ pub(super) fn refused(sandbox: &Sandbox, hosts: &Hosts, lab: &str, words: &[&str
     for words in words {
         ended = ended.says(words);
     }
+    only_refused(ended);
+    assert!(!sandbox.path("runs").exists());
+    hosts.assert_free(sandbox);
+}
+
+/// Asserts that a program reported one error.
+#[track_caller]
+pub(super) fn only_refused(ended: Ended) {
     let errors = ended.stderr.lines();
     let errors = errors.filter(|line| line.starts_with("error: "));
     assert_eq!(errors.count(), 1, "{}", ended.stderr);
-    assert!(!sandbox.path("runs").exists());
-    hosts.assert_free(sandbox);
 }
 
 pub(crate) fn a_host_of_another_kind_or_version_is_refused_in_words() {

@@ -1,0 +1,490 @@
+//! The settings and questions of a lab that is up.
+
+use crate::examine::Subject;
+use crate::observed::{Answers, Asked, Question, answers, frames};
+use crate::setting::{FEATURES, Place, Setting, parse};
+use probe::{Findings, Way};
+use std::collections::BTreeMap;
+use std::net::Ipv4Addr;
+use std::time::Duration;
+use testbed::protocol::{Program, Ready, Request, Response, THIS_PROGRAM, millis};
+use testbed::{FrameEnd, FramePath, Node, NodeId, Result};
+use traffic_spec::{Addresses, Receive, Report as FrameReport, Role, Send, Spec};
+use wire::mix::{Contents, FrameMix, Share, TestFrames};
+
+/// TCP port of the probe's server on B.
+const PORT: u16 = 5209;
+/// Time of each check.
+const CHECK_MS: u64 = 150;
+/// Payload of long datagrams: with headers shorter than the smallest usual MTU of a tunnel.
+const DATAGRAM_BYTES: u16 = 1380;
+/// Time limits of programs, far beyond what they need.
+const TOOL_LIMIT: Duration = Duration::from_secs(10);
+const PROBE_LIMIT: Duration = Duration::from_secs(120);
+/// What the other level of a link's MTU has less.
+const LESS_MTU_BYTES: u16 = 200;
+/// Frames per second of the test frames, and their time.
+const FRAMES_PER_S: u64 = 20_000;
+const FRAMES_NS: u64 = 100_000_000;
+/// Time for the last frames.
+const FRAMES_DRAIN: Duration = Duration::from_millis(500);
+
+/// The path to examine.
+#[derive(Debug, Clone)]
+pub struct PathUnderTest {
+    /// B's address.
+    pub target: Ipv4Addr,
+    /// The ends of the test frames' path; `None`: no test frames.
+    pub frames: Option<FramePath>,
+    /// Interfaces of the lab's links that the path does not cross.
+    pub beside: Vec<Place>,
+    /// Both ends of links whose MTU is a setting: those of the stations, which packets of A and B
+    /// can exceed while a gateway or a station knows it.
+    pub links: Vec<[Place; 2]>,
+}
+
+/// A feature that the driver does not change.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Refused {
+    /// The interface.
+    pub at: Place,
+    /// The name of the feature.
+    pub feature: &'static str,
+    /// Whether it is on.
+    pub on: bool,
+    /// Why, in words.
+    pub reason: String,
+}
+
+/// A lab as the subject of an examination.
+pub struct OnNodes<'a> {
+    nodes: Vec<&'a dyn Node>,
+    path: PathUnderTest,
+    settings: Vec<Setting>,
+    refused: Vec<Refused>,
+    /// Levels in force.
+    row: Vec<u8>,
+    tag: u16,
+}
+
+impl<'a> OnNodes<'a> {
+    /// The nodes are those of the path, from A to B. Reads all settings and tries which can be changed, starts the server of probes on B, and
+    /// has every node restore its settings at its end, however that comes.
+    ///
+    /// # Errors
+    /// When a node is gone, or lacks ethtool.
+    ///
+    /// # Panics
+    /// If A or B is not among the nodes.
+    pub fn new(nodes: Vec<&'a dyn Node>, path: PathUnderTest) -> Result<Self> {
+        let mut on_nodes = Self {
+            nodes,
+            path,
+            settings: Vec::new(),
+            refused: Vec::new(),
+            row: Vec::new(),
+            tag: 0,
+        };
+        let places = on_nodes.places()?;
+        let printed = on_nodes.printed(&places)?;
+        // First of all: from here on settings are changed.
+        on_nodes.restore_at_end(&places, &printed)?;
+        for place in &places {
+            on_nodes.try_features(place, &printed[place])?;
+        }
+        on_nodes.find_mtus()?;
+        on_nodes.row = vec![0; on_nodes.settings.len()];
+        let serve = serde_json::to_string(&probe::Spec::Serve { port: PORT });
+        let serve = serve.expect("plain data has a JSON form");
+        let server = Program {
+            ready: Ready::Line(probe::READY.to_owned()),
+            ..Program::new([THIS_PROGRAM, "probe"]).with_input(serve)
+        };
+        on_nodes.node(NodeId::B).start(server, TOOL_LIMIT)?;
+        Ok(on_nodes)
+    }
+
+    /// The features that drivers do not change.
+    #[must_use]
+    pub fn refused(&self) -> &[Refused] {
+        &self.refused
+    }
+
+    fn node(&self, id: NodeId) -> &'a dyn Node {
+        let found = self.nodes.iter().find(|node| node.id() == id);
+        *found.unwrap_or_else(|| panic!("{} is not on the path", id.name()))
+    }
+
+    /// The interfaces of the path, in the order of the nodes.
+    fn places(&self) -> Result<Vec<Place>> {
+        let mut places = Vec::new();
+        for node in &self.nodes {
+            let id = node.id();
+            let interfaces = node.interface_counters()?;
+            // The kernel makes tunnels that nobody uses in each namespace, if it has their modules.
+            let used = interfaces
+                .into_iter()
+                .filter(|(_, counters)| counters.rx_packets + counters.tx_packets > 0);
+            let each = used.map(|(interface, _)| Place {
+                node: id,
+                interface,
+            });
+            places.extend(each.filter(|place| !self.path.beside.contains(place)));
+        }
+        Ok(places)
+    }
+
+    /// What `ethtool -k` prints of each interface.
+    fn printed(&self, places: &[Place]) -> Result<BTreeMap<Place, String>> {
+        let read = |place: &Place| {
+            let text = self
+                .node(place.node)
+                .output(["ethtool", "-k", &place.interface])?;
+            Ok((place.clone(), text))
+        };
+        places.iter().map(read).collect()
+    }
+
+    /// Registers the commands that restore features and MTUs, once for each node. A node runs them
+    /// when its caller goes away for whatever reason.
+    fn restore_at_end(&self, places: &[Place], printed: &BTreeMap<Place, String>) -> Result<()> {
+        let mut programs: BTreeMap<NodeId, Vec<Program>> = BTreeMap::new();
+        for place in places {
+            let mtu = self.mtu(place)?.to_string();
+            let restore = programs.entry(place.node).or_default();
+            restore.push(Program::new([
+                "ip",
+                "link",
+                "set",
+                &place.interface,
+                "mtu",
+                &mtu,
+            ]));
+            // One command for each feature: one that fails must not keep the others.
+            let features = parse(&printed[place]);
+            for feature in &FEATURES {
+                if let Some(found) = features.get(feature.printed).filter(|found| !found.fixed) {
+                    let value = crate::setting::on_or_off(found.on);
+                    let words = ["ethtool", "-K", &place.interface, feature.word, value];
+                    restore.push(Program::new(words));
+                }
+            }
+        }
+        for (id, programs) in programs {
+            let node = self.node(id);
+            let limit_ms = millis(TOOL_LIMIT);
+            match node.call(Request::AtEnd { programs, limit_ms })? {
+                Response::Noted => {}
+                other => return Err(node.unexpected(&other)),
+            }
+        }
+        Ok(())
+    }
+
+    /// Tries each feature of an interface, and puts it back.
+    fn try_features(&mut self, place: &Place, printed: &str) -> Result<()> {
+        let found = parse(printed);
+        let known = FEATURES.iter();
+        for (feature, found) in known.filter_map(|it| Some((it, *found.get(it.printed)?))) {
+            let refused = |reason: &str| Refused {
+                at: place.clone(),
+                feature: feature.word,
+                on: found.on,
+                reason: reason.to_owned(),
+            };
+            if found.fixed {
+                self.refused.push(refused("fixed by the driver"));
+                continue;
+            }
+            let is_on = |text: &str| parse(text).get(feature.printed).map(|it| it.on);
+            let said = self.set(place, &[(feature.word, !found.on)])?;
+            let changed = is_on(&self.read(place)?) == Some(!found.on);
+            // What depends on it goes with it, and comes back with it.
+            self.set(place, &[(feature.word, found.on)])?;
+            let before = parse(printed);
+            let all: Vec<_> = FEATURES
+                .iter()
+                .filter_map(|it| Some((it.word, before.get(it.printed)?)))
+                .filter(|(_, it)| !it.fixed)
+                .map(|(word, it)| (word, it.on))
+                .collect();
+            self.set(place, &all)?;
+            if changed {
+                self.settings.push(Setting::Feature {
+                    at: place.clone(),
+                    feature,
+                    found: found.on,
+                });
+            } else {
+                let said = said.lines().next().unwrap_or("ethtool changes nothing");
+                self.refused.push(refused(said));
+            }
+        }
+        Ok(())
+    }
+
+    fn read(&self, place: &Place) -> Result<String> {
+        self.node(place.node)
+            .output(["ethtool", "-k", &place.interface])
+    }
+
+    /// Sets features; returns what ethtool says. What it achieves is read afterwards.
+    fn set(&self, place: &Place, features: &[(&str, bool)]) -> Result<String> {
+        let mut words = vec!["ethtool", "-K", &place.interface];
+        for (word, on) in features {
+            words.extend([*word, crate::setting::on_or_off(*on)]);
+        }
+        let ended = self.node(place.node).run(Program::new(words), TOOL_LIMIT)?;
+        Ok(ended.stderr)
+    }
+
+    fn find_mtus(&mut self) -> Result<()> {
+        for ends in self.path.links.clone() {
+            let found = self.mtu(&ends[0])?;
+            if found <= DATAGRAM_BYTES {
+                continue;
+            }
+            self.settings.push(Setting::Mtu {
+                ends,
+                found,
+                other: found - LESS_MTU_BYTES,
+            });
+        }
+        Ok(())
+    }
+
+    fn mtu(&self, place: &Place) -> Result<u16> {
+        let node = self.node(place.node);
+        let text = node.output(["ip", "-json", "link", "show", "dev", &place.interface])?;
+        let shown: serde_json::Value = serde_json::from_str(&text).unwrap_or_default();
+        let mtu = shown[0]["mtu"].as_u64();
+        mtu.map(|mtu| u16::try_from(mtu).unwrap_or(u16::MAX))
+            .ok_or_else(|| node.error(format!("cannot read the MTU of {}", place.interface)))
+    }
+
+    /// The levels in force, from all interfaces.
+    fn in_force(&self, row: &[u8]) -> Result<Vec<u8>> {
+        let mut places: Vec<Place> = Vec::new();
+        for setting in &self.settings {
+            if let Setting::Feature { at, .. } = setting
+                && !places.contains(at)
+            {
+                places.push(at.clone());
+            }
+        }
+        let printed = self.printed(&places)?;
+        let level = |(setting, wanted): (&Setting, &u8)| match setting {
+            Setting::Feature { at, feature, found } => {
+                let features = parse(&printed[at]);
+                let on = features.get(feature.printed).is_some_and(|it| it.on);
+                u8::from(on != *found)
+            }
+            Setting::Mtu { .. } => *wanted,
+        };
+        Ok(self.settings.iter().zip(row).map(level).collect())
+    }
+
+    /// Sends test frames in a direction, and checks them.
+    fn frames(&mut self, path: &FramePath) -> Result<crate::observed::Answer> {
+        self.tag = self.tag.wrapping_add(1);
+        let share = |frame_bytes| Share {
+            frame_bytes,
+            weight: 1,
+        };
+        let test = TestFrames {
+            mix: FrameMix {
+                name: "mix".to_owned(),
+                shares: [64, 594, 1218].map(share).to_vec(),
+            },
+            flows: 4,
+            tunnels: 1,
+            contents: Contents::Fixed,
+        };
+        let count = FRAMES_PER_S * FRAMES_NS / 1_000_000_000;
+        let receive = Role::Receive(Receive {
+            frames: test.clone(),
+            expected: Some(count),
+            peer: None,
+            first_frames: None,
+            bins: None,
+            periods: None,
+            variation: false,
+            sender_clock: None,
+            reflected: false,
+        });
+        let FramePath { source, sink } = path;
+        let send = Role::Send(Send {
+            addresses: Addresses {
+                source_mac: source.mac,
+                target_mac: source.next_hop_mac,
+                source: source.test_address.into(),
+                target: sink.test_address.into(),
+            },
+            frames: test,
+            frames_per_s: Some(FRAMES_PER_S),
+            duration_ns: FRAMES_NS,
+            burst_ns: 1_000_000,
+            peer: None,
+            keep_rate: true,
+            then: None,
+            start_ns: None,
+        });
+        let receiver = self.start_frames(sink, receive)?;
+        let sender = self.start_frames(source, send)?;
+        let sent = self.node(source.node).wait(sender, TOOL_LIMIT)?;
+        let node = self.node(sink.node);
+        // It ends by itself once all have arrived.
+        let begin = std::time::Instant::now();
+        while node.status(receiver)?.is_none() && begin.elapsed() < FRAMES_DRAIN {
+            std::thread::sleep(Duration::from_millis(5));
+        }
+        let received = node.stop(receiver, TOOL_LIMIT)?;
+        let report = |ended: &testbed::protocol::Ended| {
+            let last = ended.stdout.lines().last().unwrap_or_default();
+            serde_json::from_str::<FrameReport>(last).ok()
+        };
+        let sent = report(&sent).and_then(|report| report.sent);
+        let received = report(&received).and_then(|report| report.received);
+        Ok(match (sent, received) {
+            (Some(sent), Some(received)) => {
+                frames(sent.frames, received.frames, received.corrupted)
+            }
+            _ => crate::observed::Answer {
+                note: Some("no test frames could be sent or received".to_owned()),
+                ..Default::default()
+            },
+        })
+    }
+
+    fn start_frames(&self, end: &FrameEnd, role: Role) -> Result<u64> {
+        let spec = Spec {
+            interface: end.interface.clone(),
+            port: None,
+            threads: 1,
+            tag: self.tag,
+            role,
+        };
+        let spec = serde_json::to_string(&spec).expect("plain data has a JSON form");
+        let program = Program {
+            ready: Ready::Line(traffic_spec::READY.to_owned()),
+            ..Program::new([THIS_PROGRAM, "frames"]).with_input(spec)
+        };
+        self.node(end.node).start(program, TOOL_LIMIT)
+    }
+}
+
+fn is_at(setting: &Setting, place: &Place) -> bool {
+    matches!(setting, Setting::Feature { at, .. } if at == place)
+}
+
+impl Subject for OnNodes<'_> {
+    type Error = testbed::LabError;
+
+    fn settings(&self) -> &[Setting] {
+        &self.settings
+    }
+
+    fn apply(&mut self, row: &[u8]) -> Result<Vec<u8>> {
+        let mut features: BTreeMap<Place, Vec<(&str, bool)>> = BTreeMap::new();
+        let mut mtus = Vec::new();
+        for (at, setting) in self.settings.iter().enumerate() {
+            match setting {
+                // All of an interface: the kernel may have turned off some with others.
+                Setting::Feature {
+                    at: place,
+                    feature,
+                    found,
+                } => {
+                    let on = *found == (row[at] == 0);
+                    features
+                        .entry(place.clone())
+                        .or_default()
+                        .push((feature.word, on));
+                }
+                Setting::Mtu { .. } if self.row[at] != row[at] => {
+                    mtus.extend(setting.commands(row[at]))
+                }
+                Setting::Mtu { .. } => {}
+            }
+        }
+        for (place, features) in &features {
+            let changes = self.settings.iter().zip(self.row.iter().zip(row));
+            let mut changes = changes.filter(|(setting, _)| is_at(setting, place));
+            if changes.any(|(_, (now, wanted))| now != wanted) {
+                self.set(place, features)?;
+            }
+        }
+        let learnt = !mtus.is_empty();
+        for (id, words) in mtus {
+            self.node(id).run(Program::new(words), TOOL_LIMIT)?;
+        }
+        if learnt {
+            // A path MTU of another combination must not count.
+            for node in &self.nodes {
+                let flush = Program::new(["ip", "route", "flush", "cache"]);
+                node.run(flush, TOOL_LIMIT)?;
+            }
+        }
+        self.row = self.in_force(row)?;
+        Ok(self.row.clone())
+    }
+
+    fn answers(&mut self, only: Option<Asked>) -> Result<Answers> {
+        let mut found = Answers::new();
+        let frame_path = self.path.frames.clone();
+        for way in Way::BOTH {
+            let asked = Asked {
+                question: Question::Frames,
+                way,
+            };
+            if let Some(path) = &frame_path
+                && only.is_none_or(|only| only == asked)
+            {
+                let path = match way {
+                    Way::Up => path.clone(),
+                    Way::Down => path.reversed(),
+                };
+                let answer = self.frames(&path)?;
+                found.insert(asked, answer);
+            }
+        }
+        if only.is_some_and(|only| only.question == Question::Frames) {
+            return Ok(found);
+        }
+        let checks = only.and_then(|only| match only.question {
+            Question::Probe(check) => Some((only.way, check)),
+            _ => None,
+        });
+        let spec = probe::Spec::Call {
+            target: self.path.target,
+            port: PORT,
+            check_ms: CHECK_MS,
+            datagram_bytes: DATAGRAM_BYTES,
+            checks: checks.into_iter().collect(),
+        };
+        let spec = serde_json::to_string(&spec).expect("plain data has a JSON form");
+        let program = Program::new([THIS_PROGRAM, "probe"]).with_input(spec);
+        let ended = self.node(NodeId::A).run(program, PROBE_LIMIT)?;
+        match serde_json::from_str::<Findings>(&ended.stdout) {
+            Ok(findings) => found.extend(answers(&findings)),
+            // Not even the control connection passes.
+            Err(_) => {
+                let fault = format!("nothing passes: the probe fails{}", ended.last_words());
+                for way in Way::BOTH {
+                    for check in probe::Check::ALL {
+                        let asked = Asked {
+                            question: Question::Probe(check),
+                            way,
+                        };
+                        let answer = crate::observed::Answer {
+                            fault: Some(fault.clone()),
+                            ..Default::default()
+                        };
+                        found.insert(asked, answer);
+                    }
+                }
+            }
+        }
+        Ok(found)
+    }
+}

@@ -1,0 +1,437 @@
+//! The control connection: the caller requests one check after the other.
+
+use crate::payload::Payload;
+use crate::spec::{
+    Check, DatagramCounts, Datagrams, Findings, PathMtu, READY, Spec, StreamCounts, Way,
+};
+use crate::{ProbeError, datagrams, failed, path_mtu, stream};
+use serde::de::DeserializeOwned;
+use serde::{Deserialize, Serialize};
+use std::io::{self, BufRead, BufReader, Write};
+use std::net::{IpAddr, Ipv4Addr, SocketAddr, TcpListener, TcpStream, UdpSocket};
+use std::time::{Duration, Instant};
+
+/// Time for a line of the control connection: a check, its drain, and retransmissions.
+const LINE_LIMIT: Duration = Duration::from_secs(6);
+const CONNECT_LIMIT: Duration = Duration::from_secs(3);
+/// Time for the first datagram, which tells the server the caller's port.
+const HELLO_LIMIT: Duration = Duration::from_secs(1);
+const HELLO_STEP: Duration = Duration::from_millis(100);
+const HELLO: [u8; 1] = *b"h";
+/// Longest search of the largest packet.
+const MTU_LIMIT: Duration = Duration::from_secs(5);
+/// Longest check that a server plays a part in.
+const CHECK_MS_MAX: u64 = 10_000;
+const LINE_BYTES_MAX: u64 = 4096;
+
+/// A request of the caller.
+#[derive(Debug, Clone, Copy, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case", tag = "check")]
+enum Request {
+    Tcp {
+        way: Way,
+        ms: u64,
+    },
+    Udp {
+        way: Way,
+        kind: Datagrams,
+        ms: u64,
+        bytes: u16,
+    },
+    Mtu {
+        way: Way,
+    },
+    /// The caller has sent its last datagram.
+    Over,
+}
+
+/// The port of a check's socket at the server.
+#[derive(Debug, Serialize, Deserialize)]
+struct Port {
+    port: u16,
+}
+
+/// Plays a station's part; a caller prints its [`Findings`].
+///
+/// # Errors
+/// When the spec cannot be read, or a server cannot listen, or a caller cannot reach it.
+pub fn play(spec: &str, mut out: impl Write) -> Result<(), ProbeError> {
+    match serde_json::from_str(spec)? {
+        Spec::Serve { port } => {
+            let listener = TcpListener::bind((Ipv4Addr::UNSPECIFIED, port));
+            let listener = listener.map_err(failed("cannot listen for probes"))?;
+            writeln!(out, "{READY}").map_err(failed("cannot report"))?;
+            serve(&listener)
+        }
+        Spec::Call {
+            target,
+            port,
+            check_ms,
+            datagram_bytes,
+            checks,
+        } => {
+            let server = (target, port).into();
+            let findings = call(server, check_ms, datagram_bytes, &checks)?;
+            serde_json::to_writer(&mut out, &findings)?;
+            Ok(())
+        }
+    }
+}
+
+/// Serves one caller after the other: they never come together, and one that went away is replaced
+/// by the next.
+fn serve(listener: &TcpListener) -> Result<(), ProbeError> {
+    let payload = Payload::new();
+    loop {
+        let (connection, caller) = listener.accept().map_err(failed("cannot accept probes"))?;
+        // A caller that is cut off may come again.
+        let _ = Server {
+            lines: Lines::new(connection).map_err(failed("cannot use a connection"))?,
+            caller: caller.ip(),
+            payload: &payload,
+        }
+        .serve();
+    }
+}
+
+/// JSON lines on a connection.
+struct Lines {
+    reader: BufReader<TcpStream>,
+}
+
+impl Lines {
+    fn new(connection: TcpStream) -> io::Result<Self> {
+        connection.set_nodelay(true)?;
+        connection.set_read_timeout(Some(LINE_LIMIT))?;
+        connection.set_write_timeout(Some(LINE_LIMIT))?;
+        Ok(Self {
+            reader: BufReader::new(connection),
+        })
+    }
+
+    fn write(&self, value: &impl Serialize) -> io::Result<()> {
+        let line = serde_json::to_string(value)? + "\n";
+        self.reader.get_ref().write_all(line.as_bytes())
+    }
+
+    fn read<T: DeserializeOwned>(&mut self) -> io::Result<T> {
+        let mut line = String::new();
+        let mut limited = io::Read::take(&mut self.reader, LINE_BYTES_MAX);
+        if limited.read_line(&mut line)? == 0 {
+            return Err(io::ErrorKind::UnexpectedEof.into());
+        }
+        Ok(serde_json::from_str(&line)?)
+    }
+
+    /// Whether a line has arrived.
+    fn is_waiting(&self) -> bool {
+        let connection = self.reader.get_ref();
+        let mut byte = [0];
+        if !self.reader.buffer().is_empty() {
+            return true;
+        }
+        if connection.set_nonblocking(true).is_err() {
+            return true;
+        }
+        // Also true at the end of the connection: the caller is gone.
+        let waiting = match connection.peek(&mut byte) {
+            Err(error) => !stream::is_timeout(&error),
+            Ok(_) => true,
+        };
+        let _ = connection.set_nonblocking(false);
+        waiting
+    }
+}
+
+struct Server<'a> {
+    lines: Lines,
+    caller: IpAddr,
+    payload: &'a Payload,
+}
+
+impl Server<'_> {
+    fn serve(mut self) -> io::Result<()> {
+        loop {
+            match self.lines.read()? {
+                Request::Tcp { way, ms } => self.tcp(way, limited(ms))?,
+                Request::Udp {
+                    way,
+                    kind,
+                    ms,
+                    bytes,
+                } => self.udp(way, kind, limited(ms), bytes)?,
+                Request::Mtu { way } => self.mtu(way)?,
+                Request::Over => {}
+            }
+        }
+    }
+
+    fn tcp(&mut self, way: Way, time: Duration) -> io::Result<()> {
+        let listener = TcpListener::bind((Ipv4Addr::UNSPECIFIED, 0))?;
+        let port = listener.local_addr()?.port();
+        self.lines.write(&Port { port })?;
+        listener.set_nonblocking(true)?;
+        let end = Instant::now() + CONNECT_LIMIT;
+        let accepted = loop {
+            match listener.accept() {
+                Ok((stream, _)) => break Ok(stream),
+                Err(error) if stream::is_timeout(&error) && Instant::now() < end => {
+                    // The caller connects as soon as it has the port.
+                    std::thread::sleep(Duration::from_millis(1));
+                }
+                Err(error) => break Err(error),
+            }
+        };
+        let counts = accepted.and_then(|stream| {
+            stream.set_nonblocking(false)?;
+            match way {
+                Way::Up => stream::receive(&stream, time, self.payload),
+                Way::Down => Ok(StreamCounts {
+                    sent_bytes: stream::send(&stream, time, self.payload)?,
+                    ..StreamCounts::default()
+                }),
+            }
+        });
+        self.lines.write(&counts.map_err(|error| error.to_string()))
+    }
+
+    fn udp(&mut self, way: Way, kind: Datagrams, time: Duration, bytes: u16) -> io::Result<()> {
+        let socket = UdpSocket::bind((Ipv4Addr::UNSPECIFIED, 0))?;
+        let port = socket.local_addr()?.port();
+        self.lines.write(&Port { port })?;
+        let counts = self.hear(&socket).and_then(|()| match way {
+            Way::Up => datagrams::receive(&socket, kind, bytes, self.payload, || {
+                self.lines.is_waiting()
+            }),
+            Way::Down => datagrams::send(&socket, kind, time, bytes, self.payload),
+        });
+        if way == Way::Up {
+            // The line that ended the check.
+            let _: Request = self.lines.read()?;
+        }
+        self.lines.write(&counts.map_err(|error| error.to_string()))
+    }
+
+    fn mtu(&mut self, way: Way) -> io::Result<()> {
+        let socket = UdpSocket::bind((Ipv4Addr::UNSPECIFIED, 0))?;
+        let port = socket.local_addr()?.port();
+        self.lines.write(&Port { port })?;
+        let found = self.hear(&socket).and_then(|()| match way {
+            Way::Up => path_mtu::answer(&socket, MTU_LIMIT).map(|()| PathMtu::default()),
+            Way::Down => {
+                let found = path_mtu::find(&socket);
+                path_mtu::done(&socket);
+                found
+            }
+        });
+        self.lines.write(&found.map_err(|error| error.to_string()))
+    }
+
+    /// Waits for the caller's first datagram, connects to its source, and answers.
+    fn hear(&self, socket: &UdpSocket) -> io::Result<()> {
+        socket.set_read_timeout(Some(HELLO_LIMIT))?;
+        let mut buffer = [0; 64];
+        loop {
+            let (bytes, from) = socket.recv_from(&mut buffer)?;
+            if from.ip() == self.caller && buffer[..bytes] == HELLO {
+                socket.connect(from)?;
+                socket.send(&HELLO)?;
+                return Ok(());
+            }
+        }
+    }
+}
+
+fn limited(ms: u64) -> Duration {
+    Duration::from_millis(ms.min(CHECK_MS_MAX))
+}
+
+fn call(
+    server: SocketAddr,
+    ms: u64,
+    bytes: u16,
+    checks: &[(Way, Check)],
+) -> Result<Findings, ProbeError> {
+    let is_wanted = |way, check| checks.is_empty() || checks.contains(&(way, check));
+    let payload = Payload::new();
+    let mut findings = Findings::default();
+    let mut connection = None;
+    for way in Way::BOTH {
+        let request = Request::Mtu { way };
+        let mtu = on(&mut connection, server, |caller| caller.mtu(request, way))?;
+        findings.mtu.push((way, mtu));
+    }
+    for way in Way::BOTH {
+        if is_wanted(way, Check::Tcp) {
+            let request = Request::Tcp { way, ms };
+            let tcp = on(&mut connection, server, |caller| {
+                caller.tcp(request, way, ms, &payload)
+            })?;
+            findings.tcp.push((way, tcp));
+        }
+        let kinds = Datagrams::ALL.into_iter();
+        for kind in kinds.filter(|kind| is_wanted(way, Check::Udp(*kind))) {
+            let request = Request::Udp {
+                way,
+                kind,
+                ms,
+                bytes,
+            };
+            let udp = on(&mut connection, server, |caller| {
+                caller.udp(request, (way, kind), (ms, bytes), &payload)
+            })?;
+            findings.udp.push((way, kind, udp));
+        }
+    }
+    Ok(findings)
+}
+
+/// Makes a check on the control connection; opens another one if the last check broke it. Only a
+/// server that cannot be reached at all is an error of the probe.
+fn on<T>(
+    connection: &mut Option<Caller>,
+    server: SocketAddr,
+    check: impl FnOnce(&mut Caller) -> io::Result<Result<T, String>>,
+) -> Result<Result<T, String>, ProbeError> {
+    let mut caller = match connection.take() {
+        Some(caller) => caller,
+        None => Caller::new(server).map_err(failed("cannot reach the server of probes"))?,
+    };
+    match check(&mut caller) {
+        Ok(found) => {
+            *connection = Some(caller);
+            Ok(found)
+        }
+        Err(error) => Ok(Err(format!("the check broke off: {error}"))),
+    }
+}
+
+struct Caller {
+    lines: Lines,
+    server: SocketAddr,
+}
+
+impl Caller {
+    fn new(server: SocketAddr) -> io::Result<Self> {
+        let connection = TcpStream::connect_timeout(&server, CONNECT_LIMIT)?;
+        let lines = Lines::new(connection)?;
+        Ok(Self { lines, server })
+    }
+
+    /// Requests a check; returns the server's address for it.
+    fn begin(&mut self, request: Request) -> io::Result<SocketAddr> {
+        self.lines.write(&request)?;
+        let Port { port } = self.lines.read()?;
+        Ok(SocketAddr::new(self.server.ip(), port))
+    }
+
+    fn tcp(
+        &mut self,
+        request: Request,
+        way: Way,
+        ms: u64,
+        payload: &Payload,
+    ) -> io::Result<Result<StreamCounts, String>> {
+        let server = self.begin(request)?;
+        let time = Duration::from_millis(ms);
+        let own = TcpStream::connect_timeout(&server, CONNECT_LIMIT).and_then(|stream| match way {
+            Way::Up => Ok(StreamCounts {
+                sent_bytes: stream::send(&stream, time, payload)?,
+                ..StreamCounts::default()
+            }),
+            Way::Down => stream::receive(&stream, time, payload),
+        });
+        let theirs: Result<StreamCounts, String> = self.lines.read()?;
+        let joined = own.map_err(|error| error.to_string());
+        Ok(joined.and_then(|own| {
+            let theirs = theirs?;
+            let (sender, receiver) = match way {
+                Way::Up => (own, theirs),
+                Way::Down => (theirs, own),
+            };
+            Ok(StreamCounts {
+                sent_bytes: sender.sent_bytes,
+                ..receiver
+            })
+        }))
+    }
+
+    fn udp(
+        &mut self,
+        request: Request,
+        (way, kind): (Way, Datagrams),
+        (ms, bytes): (u64, u16),
+        payload: &Payload,
+    ) -> io::Result<Result<DatagramCounts, String>> {
+        let socket = connected(self.begin(request)?)?;
+        let time = Duration::from_millis(ms);
+        let own = greet(&socket).and_then(|()| match way {
+            Way::Up => datagrams::send(&socket, kind, time, bytes, payload),
+            Way::Down => {
+                datagrams::receive(&socket, kind, bytes, payload, || self.lines.is_waiting())
+            }
+        });
+        if way == Way::Up {
+            self.lines.write(&Request::Over)?;
+        }
+        let theirs: Result<DatagramCounts, String> = self.lines.read()?;
+        let joined = own.map_err(|error| error.to_string());
+        Ok(joined.and_then(|own| {
+            let theirs = theirs?;
+            let (sender, receiver) = match way {
+                Way::Up => (own, theirs),
+                Way::Down => (theirs, own),
+            };
+            Ok(DatagramCounts {
+                sent: sender.sent,
+                elapsed_ns: sender.elapsed_ns,
+                refused: sender.refused,
+                ..receiver
+            })
+        }))
+    }
+
+    fn mtu(&mut self, request: Request, way: Way) -> io::Result<Result<PathMtu, String>> {
+        let socket = connected(self.begin(request)?)?;
+        let own = greet(&socket).and_then(|()| match way {
+            Way::Up => {
+                let found = path_mtu::find(&socket);
+                path_mtu::done(&socket);
+                found
+            }
+            Way::Down => path_mtu::answer(&socket, MTU_LIMIT).map(|()| PathMtu::default()),
+        });
+        let theirs: Result<PathMtu, String> = self.lines.read()?;
+        let own = own.map_err(|error| error.to_string());
+        Ok(match way {
+            Way::Up => theirs.and(own),
+            Way::Down => own.and(theirs),
+        })
+    }
+}
+
+fn connected(server: SocketAddr) -> io::Result<UdpSocket> {
+    let socket = UdpSocket::bind((Ipv4Addr::UNSPECIFIED, 0))?;
+    socket.connect(server)?;
+    Ok(socket)
+}
+
+/// Tells the server this socket's address, until it answers.
+fn greet(socket: &UdpSocket) -> io::Result<()> {
+    let end = Instant::now() + HELLO_LIMIT;
+    socket.set_read_timeout(Some(HELLO_STEP))?;
+    let mut buffer = [0; 64];
+    while Instant::now() < end {
+        // A lost one is repeated.
+        let _ = socket.send(&HELLO);
+        if let Ok(bytes) = socket.recv(&mut buffer)
+            && buffer[..bytes] == HELLO
+        {
+            return Ok(());
+        }
+    }
+    Err(io::Error::new(
+        io::ErrorKind::TimedOut,
+        "not even a datagram of one byte was answered",
+    ))
+}
