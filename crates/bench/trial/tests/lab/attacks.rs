@@ -72,9 +72,9 @@ fn spec(interface: &str, role: Role) -> Program {
     };
     Program {
         argv: vec![THIS_PROGRAM.to_owned(), "frames".to_owned()],
-        cores: Vec::new(),
         stdin: serde_json::to_string(&spec).unwrap(),
         ready: Ready::Line(READY.to_owned()),
+        ..Program::default()
     }
 }
 
