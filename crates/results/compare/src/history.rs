@@ -301,10 +301,7 @@ fn gate(cell: &Cell, series: &Series, shift: &Shift) -> Option<String> {
         .iter()
         .map(|coordinate| format!(" {coordinate}"))
         .collect();
-    let direction = match shift.ratio < 1.0 {
-        true => "drops",
-        false => "rises",
-    };
+    let direction = if shift.ratio < 1.0 { "drops" } else { "rises" };
     let percent = (shift.ratio - 1.0).abs() * 50.0;
     // Halves of a per cent, so that the rule stays below the change.
     let percent = ((percent * 2.0).floor() / 2.0).max(0.5);

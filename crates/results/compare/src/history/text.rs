@@ -167,9 +167,10 @@ impl Series {
         let low = values.iter().copied().fold(f64::INFINITY, f64::min);
         let high = values.iter().copied().fold(0.0, f64::max);
         let bar = |value: &f64| {
-            let share = match high > low {
-                true => (value - low) / (high - low),
-                false => 0.5,
+            let share = if high > low {
+                (value - low) / (high - low)
+            } else {
+                0.5
             };
             STEPS[(share * (STEPS.len() - 1) as f64).round() as usize]
         };

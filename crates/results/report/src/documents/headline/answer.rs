@@ -2,7 +2,7 @@
 //! certainty, and whether it may be published.
 
 use super::Headline;
-use super::share::{COMPARED, Share, is_ranking};
+use super::share::{COMPARED, Share, compared, is_ranking};
 use crate::kit::fact::Fact;
 use crate::kit::format::{self, Scale, percent, si, uncapitalized};
 use crate::kit::ratios::difference;
@@ -203,12 +203,16 @@ fn others(run: &Run<'_>, shares: &[Share<'_>], metric: Metric) -> String {
         return String::new();
     };
     let all = counted(others.len() + 1, "device");
-    let most = match is_surely_best(run, best, metric) {
-        true => format!("the most of {all}"),
-        false => format!("not surely the most of {all}"),
+    let surely = if is_surely_best(run, best, metric) {
+        ""
+    } else {
+        "not surely "
     };
     let least = last.words(run);
-    format!(", {most}; the least is {} with {least}", last.device)
+    format!(
+        ", {surely}the most of {all}; the least is {} with {least}",
+        last.device
+    )
 }
 
 /// Whether each ranking that the figures of a device are in has it alone in the first place.
@@ -233,16 +237,6 @@ fn is_surely_best(run: &Run<'_>, best: &Share<'_>, metric: Metric) -> bool {
             .rank
             .is_some_and(|rank| (rank.first, rank.last) == (1, 1))
     })
-}
-
-/// The figure that a metric compares.
-pub(super) fn compared(cell: &CellResult, metric: Metric) -> Option<&Estimate> {
-    match metric {
-        Metric::PayloadThroughput => cell.throughput_bps(),
-        Metric::TransactionsPerSecond => cell.transactions_per_s(),
-        Metric::FrameRate => cell.frame_rate(),
-        _ => None,
-    }
 }
 
 fn rate(cell: &CellResult, metric: Metric) -> f64 {

@@ -1,11 +1,10 @@
 //! A device's share of the baseline, in words.
 
 use super::Headline;
-use super::answer::compared;
 use crate::kit::format::{percent, ratio_number};
 use crate::layout::{Protocol, Run};
 use plan::Coordinate;
-use stats::{Bound, CellResult, Comparison, Metric};
+use stats::{Bound, CellResult, Comparison, Estimate, Metric};
 use units::human::counted;
 
 /// Maximum number of settings named with a ratio; more say little.
@@ -26,6 +25,16 @@ pub(super) const COMPARED: [(Metric, Option<Protocol>, &str); 4] = [
     (Metric::TransactionsPerSecond, None, "transactions"),
     (Metric::FrameRate, None, "frames"),
 ];
+
+/// The figure that a metric compares.
+pub(super) fn compared(cell: &CellResult, metric: Metric) -> Option<&Estimate> {
+    match metric {
+        Metric::PayloadThroughput => cell.throughput_bps(),
+        Metric::TransactionsPerSecond => cell.transactions_per_s(),
+        Metric::FrameRate => cell.frame_rate(),
+        _ => None,
+    }
+}
 
 /// A device with its ratios to the baseline.
 pub(super) struct Share<'r> {

@@ -191,9 +191,10 @@ fn without_examples(text: &str) -> String {
         _ => (what, ""),
     };
     // The sentence goes on behind the brackets.
-    match rest.is_empty() {
-        true => format!("{what}."),
-        false => format!("{what}{}", without_examples(rest)),
+    if rest.is_empty() {
+        format!("{what}.")
+    } else {
+        format!("{what}{}", without_examples(rest))
     }
 }
 
