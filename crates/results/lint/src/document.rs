@@ -156,6 +156,8 @@ pub struct Column {
     /// If rows are frame sizes: the layer of a bit rate that the heading states, `None` for a frame
     /// rate.
     pub layer: Option<Layer>,
+    /// The heading without its unit.
+    pub words: String,
     /// If rows are frame sizes: the heading without unit, layer and words for rates. Columns with
     /// the same one are rates of one device.
     pub device: String,
@@ -359,11 +361,28 @@ impl<'a> Cell<'a> {
     /// rate.
     #[must_use]
     pub fn frame_rate(&self) -> Option<Interval> {
-        let rate = self.rate()?;
+        self.as_frame_rate(self.rate()?)
+    }
+
+    /// Converts a rate in the quantity of this cell to frames per second.
+    pub(crate) fn as_frame_rate(&self, rate: Interval) -> Option<Interval> {
         match self.unit()?.quantity {
             Quantity::FrameRate => Some(rate),
             _ => Some(rate.scaled(1.0 / (8.0 * self.lengths()?.counted))),
         }
+    }
+
+    /// As `rate`, with all values that the figure may have been cut off from instead of rounded:
+    /// less than one step of its last digit away.
+    pub(crate) fn cut_off(&self) -> Option<Interval> {
+        let rate = self.rate()?;
+        let scale = self.unit()?.scale;
+        let step = 2.0 * self.figure.half_step;
+        let whole = self.figure.rounded(step).scaled(scale);
+        Some(Interval {
+            low: rate.low.min(whole.low),
+            high: rate.high.max(whole.high),
+        })
     }
 
     /// Returns the bit rate in bits per second.

@@ -66,6 +66,7 @@ impl Figure {
         };
         // A star is the mark of a footnote and no part of the number.
         let shown = text.trim().trim_end_matches('*').trim_end();
+        let shown = without_aside(shown);
         // A comma that is certainly decimal, or ambiguous, must fail below: the grid replaces it
         // beforehand if the column decides it. Only unambiguous thousands are resolved here.
         let evidence = Evidence::of(shown);
@@ -200,6 +201,29 @@ impl Figure {
     }
 }
 
+/// Leaves out brackets behind a figure that say more about it: a share (`(16 %)`), a count
+/// (`(n = 3)`, `[2 of 3]`) or a range (`(52 to 67 µs)`). Other brackets may hold a second figure.
+fn without_aside(text: &str) -> &str {
+    let Some(at) = text.rfind(['(', '[']) else {
+        return text;
+    };
+    let before = text[..at].trim_end();
+    let Some(inside) = text[at + 1..].strip_suffix([')', ']']) else {
+        return text;
+    };
+    let is_digit = |c: char| c.is_ascii_digit();
+    let is_number = inside.starts_with(|c| is_digit(c) || matches!(c, '<' | '~' | '−' | '-' | '+'));
+    let marks = [" to ", " of ", "–", "..", "…"];
+    let has_mark = marks.iter().any(|mark| inside.contains(mark));
+    let is_count = inside.starts_with("n =") || inside.starts_with("n=");
+    let is_aside = is_count || (is_number && (inside.ends_with('%') || has_mark));
+    if !is_aside || !before.starts_with(|c| is_digit(c) || "~∼≈<>≤≥".contains(c)) {
+        return text;
+    }
+    // Some cells have two: the share, and the repeats that it is of.
+    without_aside(before)
+}
+
 /// The meaning of a sign in front of a number.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Limit {
@@ -312,6 +336,27 @@ mod tests {
         assert!(least.low < 900.0 && least.low > 899.0 && least.high.is_infinite());
         let step = parse("1.2e9").half_step;
         assert!((step / 5e7 - 1.0).abs() < 1e-12);
+    }
+
+    #[test]
+    fn brackets_that_say_more_about_a_figure_are_left_out() {
+        for (text, value, deviation) in [
+            ("442 ± 70 kpps (16 %)", 442.0, 70.0),
+            ("49.9 ± 0.1 kpps (< 1 %)", 49.9, 0.1),
+            ("859 Mbit/s (n = 1)", 859.0, 0.0),
+            ("12.5 ± 1.9 Gbit/s (15 %) [2 of 3: late]", 12.5, 1.9),
+            ("3.39 ms (52.4 µs to 6.73 ms)", 3.39, 0.0),
+            ("884 Mbit/s (1–2)", 884.0, 0.0),
+        ] {
+            let figure = parse(text);
+            let found = (figure.value, figure.deviation_value());
+            assert_eq!(found, (value, deviation), "{text}");
+            assert!(figure.unit.is_some(), "{text}");
+        }
+        for text in ["533 (356)", "(16 %)", "fast (16 %)", "940 (Mbit/s"] {
+            let found = Figure::parse(text, &Place::whole_file("t"));
+            assert!(found.is_err(), "{text}");
+        }
     }
 
     #[test]

@@ -63,6 +63,8 @@ macro_rules! rules {
 rules! {
     /// Bit rates of several layers do not follow from one frame rate and size.
     LayersDisagree = "layers-disagree", Error;
+    /// A bit rate is off by less than its last digit: cut off instead of rounded.
+    LayersImprecise = "layers-imprecise", Note;
     /// A rate is above what the link carries at that layer, size and encapsulation.
     ExceedsLink = "exceeds-link", Error;
     /// A printed mean frame rate is not the mean of the row's frame rates.

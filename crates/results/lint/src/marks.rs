@@ -2,7 +2,8 @@
 //!
 //! Two different marks in one number are never ambiguous: the last is the decimal mark. A mark that
 //! occurs twice is unambiguous too, and so is one that is not followed by exactly three digits.
-//! Only numbers like `1,234` are ambiguous.
+//! Only numbers like `1,234` and `1.234` are ambiguous. A point is usually a decimal mark, so such
+//! numbers are read with a decimal point, unless another mark separates the cells of the file.
 
 use std::ops::Range;
 
@@ -26,6 +27,8 @@ pub(crate) struct Evidence {
     pub(crate) unclear_comma: bool,
     /// A point that may be either: `1.234`.
     pub(crate) unclear_point: bool,
+    /// A whole number of four digits or more without a mark: thousands are not separated.
+    pub(crate) unmarked: bool,
 }
 
 impl Evidence {
@@ -45,6 +48,7 @@ impl Evidence {
             comma: self.comma || other.comma,
             unclear_comma: self.unclear_comma || other.unclear_comma,
             unclear_point: self.unclear_point || other.unclear_point,
+            unmarked: self.unmarked || other.unmarked,
         }
     }
 
@@ -57,12 +61,20 @@ impl Evidence {
         }
     }
 
+    /// Whether every number with a point may have it before thousands, and none shows what it is.
+    pub(crate) const fn is_point_unclear(self) -> bool {
+        self.unclear_point && !self.point && !self.comma && !self.unmarked
+    }
+
     fn add(&mut self, number: &str) {
         let count = |mark: char| number.matches(mark).count();
         let (points, commas) = (count('.'), count(','));
         let last = number.rfind(['.', ',']);
         match (points, commas) {
-            (0, 0) => {}
+            (0, 0) => {
+                let digits = number.bytes().filter(u8::is_ascii_digit).count();
+                self.unmarked |= digits > 3 && digits == number.len();
+            }
             (1.., 1..) => {
                 let is_point = last.is_some_and(|at| number[at..].starts_with('.'));
                 // 1,234.5 and 1.234,5; the decimal mark occurs once.
@@ -187,6 +199,19 @@ mod tests {
         assert_eq!(of("1,234"), None);
         assert_eq!(of("1.234"), None);
         assert!(Evidence::of("1,234").unclear_comma);
+        for (texts, expected) in [
+            (&["844.594", "1.234"][..], true),
+            (&["844.594", "700"], true),
+            (&["844.594", "49.2"], false),
+            (&["844.594", "0.123"], false),
+            (&["844.594", "1488095"], false),
+            (&["844.594", "9,5"], false),
+            (&["700"], false),
+        ] {
+            let all = texts.iter().map(|text| Evidence::of(text));
+            let all = all.fold(Evidence::default(), Evidence::and);
+            assert_eq!(all.is_point_unclear(), expected, "{texts:?}");
+        }
     }
 
     #[test]

@@ -10,7 +10,9 @@ mod keys;
 mod markdown;
 mod markup;
 mod pairs;
+mod report;
 mod results;
+mod speed;
 mod statements;
 mod table;
 mod toml;
@@ -27,7 +29,7 @@ pub const RESULTS_BYTES_MAX: usize = 64 * FILE_BYTES_MAX;
 const LINE_BYTES_MAX: usize = 16 << 10;
 const FIGURES_MAX: usize = 20_000;
 
-/// Reads a file by the end of its name: `.toml`, `.csv`, `.md` or `.json`.
+/// Reads a file by the end of its name: `.toml`, `.csv`, `.md`, `.txt` or `.json`.
 ///
 /// # Errors
 /// All mistakes of the file. Another end of name, or a file that is too long, is one.
@@ -54,11 +56,13 @@ pub fn read(file: &str, text: &str) -> Result<Document, Mistakes> {
     let mut document = match end {
         Some("toml") => toml::read(&source),
         Some("csv") => csv::read(&source),
+        Some("txt") => csv::read_speed(&source),
         Some("md") => markdown::read(&source),
         Some("json") => results::read(&source),
         _ => {
-            let what = "the name does not end in .toml, .csv, .md or .json";
-            let help = "tables are read as TOML, CSV or Markdown, and runs from their results.json";
+            let what = "the name does not end in .toml, .csv, .md, .txt or .json";
+            let help = "tables are read as TOML, CSV, Markdown or the text of `openssl speed`, and runs from their \
+                        results.json";
             return Err(whole.mistake(what, help).into());
         }
     };

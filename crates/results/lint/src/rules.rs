@@ -13,13 +13,15 @@ mod form;
 mod mixes;
 pub(crate) mod order;
 mod rates;
+mod scales;
 mod sizes;
 mod sums;
 mod twins;
 
 use crate::claim::Operand;
-use crate::document::{Axis, Document, Remark, Table};
+use crate::document::{Axis, Cell, Document, Remark, Table};
 use crate::finding::Finding;
+use units::Layer;
 use yaml::Place;
 
 /// All findings of a document, in file order.
@@ -33,6 +35,7 @@ pub fn check(document: &Document) -> Vec<Finding> {
     for table in document.tables.iter().filter(|it| !is_pasted(&it.id)) {
         findings.extend(rates::layers(table));
         findings.extend(rates::beyond_layers(table));
+        findings.extend(scales::unequal(table));
         findings.extend(rates::exceeding(table));
         findings.extend(sums::means(table));
         findings.extend(copies::pasted_rows(table));
@@ -42,7 +45,7 @@ pub fn check(document: &Document) -> Vec<Finding> {
         findings.extend(sizes::constant_bit_rates(table));
         findings.extend(sizes::rising_frame_rates(table));
         findings.extend(sizes::falling_rates(table));
-        findings.extend(form::units(table));
+        findings.extend(form::units(table).or_else(|| scales::mixed(table)));
         findings.extend(form::precision(table));
         findings.extend(copies::repeats(document, table));
         findings.extend(devices::faster(document, table));
@@ -66,19 +69,35 @@ pub fn check(document: &Document) -> Vec<Finding> {
 /// Remarks on tables whose figures no rule compares, and on a file of text without a table: no
 /// finding then says nothing about the figures.
 pub(crate) fn unchecked(file: &str, document: &Document) -> Vec<Remark> {
-    let tables = document.tables.iter();
-    let bare = tables.filter(|table| is_unchecked(document, table));
-    let mut remarks: Vec<Remark> = bare
-        .map(|table| Remark {
-            place: table.place.clone(),
-            what: format!(
+    let mut remarks: Vec<Remark> = Vec::new();
+    for table in &document.tables {
+        let missing = missing_keys(table);
+        let keys = missing.join(", ");
+        let what = match (is_unchecked(document, table), missing.is_empty()) {
+            (false, true) => continue,
+            (true, true) => format!(
                 "no rule compares the figures of {}: its columns are no sizes, mixes, layers or statistics, and \
                  nothing states the limit of a link, a `baseline` or a claim for them; with frame sizes as rows state \
                  `columns = \"devices\"`",
                 table.id
             ),
-        })
-        .collect();
+            (true, false) => format!(
+                "no rule compares the figures of {} with each other, and the link is compared by its rate at L1 \
+                 alone, the limit at any layer; for the limit of their layer and size state {keys}, and with frame \
+                 sizes as rows `columns = \"devices\"`",
+                table.id
+            ),
+            (false, false) => format!(
+                "rates of {} are compared with the link's rate at L1 alone, the limit at any layer; for the limit of \
+                 their layer and size state {keys}",
+                table.id
+            ),
+        };
+        remarks.push(Remark {
+            place: table.place.clone(),
+            what,
+        });
+    }
     let is_empty = document.tables.is_empty()
         && document.figures.is_empty()
         && document.claims.is_empty()
@@ -92,6 +111,31 @@ pub(crate) fn unchecked(file: &str, document: &Document) -> Vec<Remark> {
         });
     }
     remarks
+}
+
+/// Returns the keys that the limit of a link lacks for the bit rates of a table.
+fn missing_keys(table: &Table) -> Vec<&'static str> {
+    let is_bare = |cell: &Cell<'_>| cell.bit_rate().is_some() && cell.ceiling_bps().is_none();
+    let bare: Vec<Cell<'_>> = table.cells().filter(is_bare).collect();
+    // A mix that the file does not describe has its remark.
+    let has_size = |cell: &&Cell<'_>| cell.size().is_some();
+    let is_sized = !matches!(table.axis, Axis::Names | Axis::Bytes);
+    if table.link_bps.is_none() || (is_sized && !bare.iter().any(|cell| has_size(&cell))) {
+        return Vec::new();
+    }
+    let has_layer = |cell: &Cell<'_>| cell.column.layer.or(table.layer).is_some();
+    let mut keys = Vec::new();
+    if !bare.iter().all(has_layer) {
+        keys.push("`layer`");
+    }
+    if !is_sized && !bare.is_empty() && table.mtu.is_none() {
+        keys.push("`mtu`");
+    }
+    let is_payload = table.layer == Some(Layer::Payload) && !table.has_size_rows();
+    if is_payload && !bare.is_empty() && table.transport.is_none() {
+        keys.push("`transport`");
+    }
+    keys
 }
 
 /// Whether no rule compares a table's figures with each other, a link or another table.

@@ -126,6 +126,22 @@ impl Unit {
         made(quantity, scale * prefix)
     }
 
+    /// Whether it counts bytes: `MB/s`.
+    pub(crate) fn is_of_bytes(&self) -> bool {
+        let (_, bare) = prefixed(&self.text);
+        BYTE_RATES.contains(&bare)
+    }
+
+    /// Whether its prefix counts 1024: `MiB/s`.
+    #[must_use]
+    pub fn is_binary(&self) -> bool {
+        let mut letters = self.text.chars();
+        let prefix = letters.next();
+        prefix.is_some_and(|c| "kKmMgGtT".contains(c))
+            && letters.next() == Some('i')
+            && letters.as_str().starts_with(['b', 'B'])
+    }
+
     /// Returns this unit with another prefix, as `openssl speed` prints `743.38k` for bytes per
     /// second; `None` if it takes none.
     #[must_use]
@@ -217,6 +233,20 @@ mod tests {
                 Some(8.0),
                 "{name}"
             );
+        }
+    }
+
+    #[test]
+    fn prefixes_that_count_1024_are_known() {
+        for (text, expected) in [
+            ("MiB/s", true),
+            ("Kibit/s", true),
+            ("MB/s", false),
+            ("bit/s", false),
+            ("Mbit/s", false),
+        ] {
+            let unit = Unit::parse(text);
+            assert_eq!(unit.map(|it| it.is_binary()), Some(expected), "{text}");
         }
     }
 

@@ -135,19 +135,16 @@ pub(super) fn split(
         }
         let help = "name them in the heading, as in `rate up/down`, or in the table's keys: `parts = [\"up\", \
                     \"down\"]`";
-        for (other, (text, place)) in column.cells.iter().enumerate() {
+        // Without the text of the cell, so that equal mistakes of several cells are printed once.
+        for (other, (_, place)) in column.cells.iter().enumerate() {
             let what = match count(other) {
                 0 => continue,
-                own if own != count(at) => {
-                    format!(
-                        "`{text}` in column `{}` has another number of figures",
-                        column.name
-                    )
-                }
-                own => format!(
-                    "`{text}` in column `{}` holds {own} figures without names",
-                    column.name
+                own if own != count(at) => format!(
+                    "a cell in column `{}` holds {own} figures, and the first one {}",
+                    column.name,
+                    count(at)
                 ),
+                own => format!("a cell holds {own} figures without names"),
             };
             source.mistake(place, what, help);
         }

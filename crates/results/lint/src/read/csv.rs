@@ -1,8 +1,9 @@
 //! CSV (RFC 4180) below lines that begin with `#`, which hold the table's keys.
 
 use super::columns::Text;
-use super::grid::{self, Around};
+use super::grid::{self, Around, Form};
 use super::keys::Keys;
+use super::speed;
 use crate::document::Document;
 use crate::source::Source;
 use csv::{ReaderBuilder, StringRecord};
@@ -53,13 +54,28 @@ pub(super) fn read(source: &Source) -> Document {
         );
         return document;
     }
-    let mut lines = records(source, keys_end, table, separator);
-    let notes = notes_below(&mut lines);
     let around = Around {
         above: "",
         is_bare: bare.trim().is_empty(),
         help: HELP,
         stated_in: "lines above it that begin with `#`",
+        form: Form::Any,
+    };
+    let outputs = speed::tables(source, keys_end..text.len());
+    if !outputs.is_empty() {
+        read_outputs(source, outputs, &bare, around, &mut document);
+        return document;
+    }
+    let mark = separator_of(table, separator);
+    let mut lines = records(source, keys_end, table, mark);
+    let notes = notes_below(&mut lines);
+    let around = Around {
+        form: if mark == b';' {
+            Form::Semicolons
+        } else {
+            Form::Any
+        },
+        ..around
     };
     Keys::parse(source, 0, &bare, |keys| {
         grid::read(keys, lines, around, &mut document);
@@ -98,7 +114,50 @@ fn notes_below(lines: &mut Vec<Vec<Text>>) -> Vec<String> {
     notes
 }
 
-fn records(source: &Source, base: usize, table: &str, stated: Option<u8>) -> Vec<Vec<Text>> {
+/// Reads the output of `openssl speed` from a file that holds nothing else to check.
+pub(super) fn read_speed(source: &Source) -> Document {
+    let mut document = Document::default();
+    let outputs = speed::tables(source, 0..source.text.len());
+    if outputs.is_empty() {
+        let what = "no table of `openssl speed` is in the file";
+        let help = "give a file with another table a name that ends in .csv or .md";
+        source.mistake(&source.place(&(0..1)), what, help);
+    }
+    let around = Around {
+        above: "",
+        is_bare: true,
+        help: HELP,
+        stated_in: "a file whose name ends in .csv, in lines above it that begin with `#`",
+        form: Form::Any,
+    };
+    read_outputs(source, outputs, "", around, &mut document);
+    document
+}
+
+/// Reads tables of `openssl speed`. The keys are of the first.
+fn read_outputs(
+    source: &Source,
+    outputs: Vec<speed::Found>,
+    keys: &str,
+    around: Around<'_>,
+    document: &mut Document,
+) {
+    let mut keys = keys;
+    for output in outputs {
+        let around = Around {
+            is_bare: keys.trim().is_empty(),
+            form: Form::Speed,
+            ..around
+        };
+        Keys::parse(source, 0, keys, |keys| {
+            grid::read(keys, output.lines, around, document);
+        });
+        keys = "";
+    }
+}
+
+/// The separator of a table: the stated one, or the first that its heading has.
+fn separator_of(table: &str, stated: Option<u8>) -> u8 {
     let heading = table.lines().next().unwrap_or_default();
     // The comma comes last: with another separator it may be a decimal mark or part of a heading.
     let marks = [b'\t', b';', b','];
@@ -106,11 +165,14 @@ fn records(source: &Source, base: usize, table: &str, stated: Option<u8>) -> Vec
         .into_iter()
         .find(|mark| heading.contains(*mark as char));
     let is_known = |mark: &u8| SEPARATORS.contains(&char::from(*mark));
-    let mark = stated.filter(is_known).or(found);
+    stated.filter(is_known).or(found).unwrap_or(b',')
+}
+
+fn records(source: &Source, base: usize, table: &str, mark: u8) -> Vec<Vec<Text>> {
     let mut reader = ReaderBuilder::new()
         .has_headers(false)
         .flexible(true)
-        .delimiter(mark.unwrap_or(b','))
+        .delimiter(mark)
         .from_reader(table.as_bytes());
     let mut lines = Vec::new();
     let mut record = StringRecord::new();

@@ -8,11 +8,12 @@
 
 use super::columns::{self, Raw, Text, columns, split};
 use super::keys::{Keys, figure};
-use super::{guess, heading, markup, statements, table};
+use super::{guess, heading, markup, report, speed, statements, table};
 use crate::document::{Axis, Column, Document, Footnote, Remark, Table};
 use crate::figure::Figure;
 use crate::marks::{Decimal, Evidence, plain};
 use crate::source::Source;
+use crate::unit::Unit;
 
 /// What surrounds a table.
 #[derive(Debug, Clone, Copy, Default)]
@@ -25,6 +26,22 @@ pub(super) struct Around<'a> {
     pub(super) help: &'static str,
     /// The place of keys, in short.
     pub(super) stated_in: &'static str,
+    /// The kind of the file.
+    pub(super) form: Form,
+}
+
+/// Forms of tables that differ in what their numbers and cells may be.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub(super) enum Form {
+    /// Any table.
+    #[default]
+    Any,
+    /// Cells separated by semicolons, as programs write them where the decimal mark is a comma.
+    Semicolons,
+    /// Output of `openssl speed`: input sizes, and bytes per second.
+    Speed,
+    /// A report of this program: a cell that is no figure is left out.
+    Report,
 }
 
 /// Keys of grids.
@@ -54,6 +71,7 @@ pub(super) fn read(
         return keys.refuse_others();
     };
     let mut table = table::read(keys, &format!("table {}", document.tables.len() + 1));
+    table.is_result = around.form == Form::Report;
     if around.is_bare {
         table.place = heading[0].1.clone();
     }
@@ -82,6 +100,9 @@ pub(super) fn read(
         .into_iter()
         .flat_map(|column| split(source, column, stated.parts.as_deref(), around.is_bare))
         .collect();
+    if around.form == Form::Report {
+        report::without_marks(&mut raw);
+    }
     // The decimal mark comes before the question whether a column is text: `1,5` is a figure only
     // if the comma is known to be a decimal mark.
     let mut decimals = decimals(&raw, stated.decimal);
@@ -125,17 +146,28 @@ pub(super) fn read(
         .collect();
     // Commas in the columns of text are no evidence for a decimal mark, so only the rest counts.
     let whole = whole_table(&raw);
-    fill(source, &mut table, raw, &stated, whole, document);
+    fill(
+        source,
+        &mut table,
+        raw,
+        &stated,
+        (whole, around.form),
+        document,
+    );
     // A prefix takes its unit from the column or the table, so both must be complete.
-    table::resolve_prefixes(source, &mut table);
+    let has_mistake = table::resolve_prefixes(source, &mut table);
     without_unknown_units(&mut table, around.is_bare, document);
-    if around.is_bare && table.columns.is_empty() {
+    let is_empty = around.form == Form::Report && table.cells().next().is_none();
+    if around.is_bare && (table.columns.is_empty() || is_empty) {
         return;
     }
     let is_unknown = table.cells().any(|cell| cell.unit().is_none());
     // Nobody declared this table for lint: a figure without a unit stops a bare table here, with
     // the advice for tables without keys, before `check` reports it with other advice.
     if around.is_bare && is_unknown {
+        if has_mistake || around.form == Form::Report {
+            return;
+        }
         let what = "the table does not state what it holds: its figures have no unit";
         return source.mistake(&table.place, what, around.help);
     }
@@ -151,7 +183,9 @@ pub(super) fn read(
     }
     // Only for a table that is kept: remarks about the guesses for a dropped table would confuse.
     document.remarks.extend(guessed);
-    table::check(source, &table, document);
+    if !has_mistake {
+        table::check(source, &table, document);
+    }
     document.tables.push(table);
 }
 
@@ -193,10 +227,10 @@ fn evidence(column: &Raw) -> Evidence {
     texts.fold(Evidence::default(), Evidence::and)
 }
 
-/// Returns the decimal mark of the whole table.
-fn whole_table(columns: &[Raw]) -> Option<Decimal> {
+/// Returns the evidence of the whole table.
+fn whole_table(columns: &[Raw]) -> Evidence {
     let all = columns.iter().map(evidence);
-    all.fold(Evidence::default(), Evidence::and).decimal()
+    all.fold(Evidence::default(), Evidence::and)
 }
 
 /// Frame sizes as rows.
@@ -313,8 +347,15 @@ fn guess_keys(
     around: Around<'_>,
 ) -> Option<Remark> {
     let mut guessed: Vec<String> = Vec::new();
+    // `k` behind every figure and sizes above them are the form of `openssl speed`, also in CSV.
+    let is_known = table.unit.is_some() || !matches!(stated.axis, None | Some(Axis::Bytes));
+    let is_speed = !is_known && (around.form == Form::Speed || speed::is_like(columns));
     let is_mean = |column: &&Raw| Some(&column.name) == stated.mean.as_ref();
     table.axis = stated.axis.unwrap_or_else(|| {
+        if is_speed {
+            guessed.push("columns = \"bytes\"".to_owned());
+            return Axis::Bytes;
+        }
         let headings = columns.iter().filter(|column| !is_mean(column));
         let headings: Vec<&str> = headings.map(|column| column.name.as_str()).collect();
         let axis = match sizes {
@@ -339,7 +380,10 @@ fn guess_keys(
         };
         columns.iter().all(with_unit)
     };
-    if table.unit.is_none() && table.axis != Axis::Rates && !has_units() {
+    if is_speed {
+        table.unit = Unit::parse("B/s");
+        guessed.push("unit = \"B/s\"".to_owned());
+    } else if table.unit.is_none() && table.axis != Axis::Rates && !has_units() {
         table.unit = guess::unit(corner, around.above);
         if let Some(unit) = &table.unit {
             guessed.push(format!("unit = \"{}\"", unit.text));
@@ -352,10 +396,15 @@ fn guess_keys(
     } else {
         ""
     };
+    let from = if is_speed {
+        "as of `openssl speed`, where `k` is 1000 bytes per second"
+    } else {
+        "from its headings"
+    };
     (!guessed.is_empty()).then(|| Remark {
         place: table.place.clone(),
         what: format!(
-            "keys of {} are guessed from its headings: {}; state them in {}{link}",
+            "keys of {} are guessed {from}: {}; state them in {}{link}",
             table.id,
             guessed.join(", "),
             around.stated_in
@@ -369,9 +418,10 @@ fn fill(
     table: &mut Table,
     columns: Vec<Raw>,
     stated: &Stated,
-    whole: Option<Decimal>,
+    (whole, form): (Evidence, Form),
     document: &mut Document,
 ) {
+    let mut unclear = None;
     for raw in columns {
         let is_mean = Some(&raw.name) == stated.mean.as_ref();
         let column = if is_mean {
@@ -383,14 +433,20 @@ fn fill(
         if column.is_none() && !is_mean {
             continue;
         }
-        let Some(decimal) = stated.decimal.or_else(|| decimal(source, &raw, whole)) else {
+        let found = stated
+            .decimal
+            .or_else(|| decimal(source, &raw, whole, form));
+        let Some(decimal) = found else {
             continue;
         };
+        if unclear.is_none() && stated.decimal.is_none() && is_point_unclear(&raw, whole) {
+            unclear = with_mark(&raw, '.');
+        }
         for (number, (row, (text, place))) in table.rows.iter_mut().zip(&raw.cells).enumerate() {
-            let read = if markup::is_missing(text) {
-                None
-            } else {
-                figure(source, &plain(text, decimal), place)
+            let read = match form {
+                _ if markup::is_missing(text) => None,
+                Form::Report => report::figure(&plain(text, decimal), place),
+                _ => figure(source, &plain(text, decimal), place),
             };
             let notes = raw.notes.iter();
             let notes = notes.filter(|(at, _)| at.is_none_or(|at| at == number));
@@ -411,6 +467,27 @@ fn fill(
         }
         table.columns.extend(column);
     }
+    if let Some((text, place)) = unclear {
+        document.remarks.push(Remark {
+            place,
+            what: format!(
+                "the points of {}, as in `{text}`, are read as decimal marks, and may separate thousands: state \
+                 `decimal = \"point\"` or `decimal = \"comma\"`",
+                table.id
+            ),
+        });
+    }
+}
+
+/// Whether the points of a column may separate thousands, and nothing in the table decides.
+fn is_point_unclear(column: &Raw, whole: Evidence) -> bool {
+    evidence(column).is_point_unclear() && whole.is_point_unclear()
+}
+
+/// The first cell of a column that has a mark.
+fn with_mark(column: &Raw, mark: char) -> Option<Text> {
+    let mut cells = column.cells.iter();
+    cells.find(|(text, _)| text.contains(mark)).cloned()
 }
 
 /// Leaves out columns without a known unit, if other columns have units or the table has no keys.
@@ -470,28 +547,34 @@ fn has_width(source: &Source, line: &[Text], wide: usize, table: &Table) -> bool
 }
 
 /// Returns the decimal mark of a column; `None` if it is ambiguous, which is a mistake.
-fn decimal(source: &Source, column: &Raw, whole: Option<Decimal>) -> Option<Decimal> {
+fn decimal(source: &Source, column: &Raw, whole: Evidence, form: Form) -> Option<Decimal> {
     let found = evidence(column);
     if let Some(decimal) = found.decimal() {
         return Some(decimal);
     }
     let is_both = found.point && found.comma;
+    // Programs that separate cells by semicolons write a decimal comma.
+    let is_point = form == Form::Semicolons && is_point_unclear(column, whole);
     // No number of the column decides, but none contradicts the table either. Without an ambiguous
     // comma the point is safe: `1.234` is then read as printed.
-    if !is_both && (whole.is_some() || !found.unclear_comma) {
-        return Some(whole.unwrap_or(Decimal::Point));
+    if !is_both && !is_point && (whole.decimal().is_some() || !found.unclear_comma) {
+        return Some(whole.decimal().unwrap_or(Decimal::Point));
     }
+    let (mark, sign) = if is_point {
+        ('.', "point")
+    } else {
+        (',', "comma")
+    };
     let why = if found.point {
         "the column has points too"
     } else {
         "it may separate thousands"
     };
-    let mut with_comma = column.cells.iter().filter(|(text, _)| text.contains(','));
-    let (text, place) = with_comma.next()?;
+    let (text, place) = with_mark(column, mark)?;
     source.mistake(
-        place,
+        &place,
         format!(
-            "the comma of `{text}` in column `{}` is ambiguous: {why}",
+            "the {sign} of `{text}` in column `{}` is ambiguous: {why}",
             column.name
         ),
         "add `decimal = \"comma\"` or `decimal = \"point\"` to the table's keys",

@@ -165,9 +165,22 @@ fn is_plain(unit: &Unit) -> bool {
     unit.text.chars().count() > 1 || unit.quantity == Quantity::Percent
 }
 
-/// A size in bytes: `1518`, `1518 B`, `1518 byte`, `64-byte`, `MTU 1500`, `1KB`, `16 KiB`. `KB` and
-/// `K` of sizes count 1024, as in the output of `openssl speed`; `kB` counts 1000.
+/// The unit of the rates below a size: `16 bytes [MB/s]`.
+pub(super) fn unit_of_size(text: &str) -> Option<Unit> {
+    let (_, inside) = text.trim().split_once(['[', '('])?;
+    let unit = Unit::parse(inside.strip_suffix([']', ')'])?)?;
+    let is_rate = !matches!(unit.quantity, Quantity::Time | Quantity::Percent);
+    is_rate.then_some(unit)
+}
+
+/// A size in bytes: `1518`, `1518 B`, `1518 byte`, `64-byte`, `MTU 1500`, `1KB`, `16 KiB`, also
+/// with the unit of its rates, as in `16 bytes [MB/s]`. `KB` and `K` of sizes count 1024, as in the
+/// output of `openssl speed`; `kB` counts 1000.
 pub(super) fn size(text: &str) -> Option<f64> {
+    let text = match text.split_once(['[', '(']) {
+        Some((size, _)) if unit_of_size(text).is_some() => size,
+        _ => text,
+    };
     let text = text.trim();
     let text = text.strip_prefix("MTU").unwrap_or(text).trim_start();
     let digits = text
@@ -218,10 +231,14 @@ mod tests {
             ("1KB", 1024.0),
             ("16 KiB", 16_384.0),
             ("8 kB", 8000.0),
+            ("16 bytes [MiB/s]", 16.0),
+            ("1518 (Mbit/s)", 1518.0),
         ] {
             assert_eq!(size(text), Some(bytes), "{text}");
         }
-        for text in ["", "0", "fast", "1.5", "64 cores", "B", "10.5 KB"] {
+        for text in [
+            "", "0", "fast", "1.5", "64 cores", "B", "10.5 KB", "64 [x]", "64 (ms)",
+        ] {
             assert_eq!(size(text), None, "{text}");
         }
     }

@@ -4,9 +4,10 @@
 //! GitHub Flavored Markdown specification asks (section 4.10), and these are what lint must report.
 
 use super::columns::Text;
-use super::grid::{self, Around};
+use super::grid::{self, Around, Form};
 use super::keys::Keys;
-use crate::document::Document;
+use super::{report, speed};
+use crate::document::{Document, Remark};
 use crate::source::Source;
 use std::ops::Range;
 
@@ -26,6 +27,8 @@ pub(super) fn read(source: &Source) -> Document {
     // Text outside tables and keys.
     let mut outside = String::new();
     let mut above = "";
+    let is_report = report::is_report(text);
+    let form = if is_report { Form::Report } else { Form::Any };
     while at < text.len() {
         let line = line_at(text, at);
         let shown = &text[line.clone()];
@@ -33,7 +36,7 @@ pub(super) fn read(source: &Source) -> Document {
         if shown.trim_start().starts_with(OPEN) {
             if let Some(known) = keys.take() {
                 // Statements alone: there is no table below.
-                read_table(source, Some(known), Vec::new(), "", &mut document);
+                read_table(source, Some(known), Vec::new(), ("", form), &mut document);
             }
             let inside = at + shown.find(OPEN).unwrap_or(0) + OPEN.len();
             // Without an end the rest of the file is a comment, so nothing else can be read.
@@ -62,12 +65,21 @@ pub(super) fn read(source: &Source) -> Document {
             }
             // `take`, since keys hold for one table. The line above likewise names the unit of one
             // table alone.
-            read_table(source, keys.take(), lines, above, &mut document);
+            read_table(source, keys.take(), lines, (above, form), &mut document);
             above = "";
         } else if let Some(end) = code_end(text, &line) {
-            // The block is skipped as a whole, but a note for a footnote may be in it.
+            // The block is skipped but for the output of a known program: people paste it there. A
+            // note for a footnote may be in it.
+            for output in speed::tables(source, line.start..end) {
+                let around = ("", Form::Speed);
+                read_table(source, keys.take(), output.lines, around, &mut document);
+            }
             outside.push_str(&text[line.start..end]);
             at = end;
+        } else if let Some(output) = speed::table(source, at..text.len()) {
+            let around = ("", Form::Speed);
+            read_table(source, keys.take(), output.lines, around, &mut document);
+            at = output.end;
         } else {
             outside.push_str(shown);
             if !shown.trim().is_empty() {
@@ -77,12 +89,28 @@ pub(super) fn read(source: &Source) -> Document {
         }
     }
     if keys.is_some() {
-        read_table(source, keys, Vec::new(), "", &mut document);
+        read_table(source, keys, Vec::new(), ("", form), &mut document);
+    }
+    if is_report {
+        // Its own tables need no keys, and state much that no rule compares.
+        document.remarks = vec![of_report(source, &document)];
     }
     for footnote in &mut document.footnotes {
         footnote.is_explained = is_explained(&footnote.mark, &outside);
     }
     document
+}
+
+/// The remark on a report of this program.
+fn of_report(source: &Source, document: &Document) -> Remark {
+    Remark {
+        place: source.place(&(0..1)),
+        what: format!(
+            "this is a report of Cipherbench: of its tables, {} with rates or times are read, and cells that hold no \
+             single figure are left out; the `results.json` of its run has every figure",
+            document.tables.len()
+        ),
+    }
 }
 
 /// The end of a block of code that begins with this line: a table in it is an example.
@@ -123,7 +151,7 @@ fn read_table(
     source: &Source,
     keys: Option<Range<usize>>,
     lines: Vec<Vec<Text>>,
-    above: &str,
+    (above, form): (&str, Form),
     document: &mut Document,
 ) {
     let around = Around {
@@ -131,6 +159,7 @@ fn read_table(
         is_bare: keys.is_none(),
         help: HELP,
         stated_in: "a comment `<!-- lint … -->` above it",
+        form,
     };
     // An empty text parses as no keys, so bare tables take the same way.
     let range = keys.unwrap_or(0..0);

@@ -47,6 +47,11 @@ pub(super) fn is_missing(text: &str) -> bool {
         "unknown",
         "not tested",
         "not measured",
+        "not reached",
+        "not run",
+        "failed",
+        "invalid",
+        "skipped",
         "untested",
         "?",
         "…",
@@ -341,8 +346,20 @@ mod tests {
 
     #[test]
     fn words_for_no_figure_are_known() {
-        for text in ["", "-", "—", "N/A", "n/a", "NaN", "not tested"] {
-            assert!(is_missing(text), "{text}");
+        for text in [
+            "",
+            "-",
+            "—",
+            "N/A",
+            "n/a",
+            "NaN",
+            "not tested",
+            "not reached",
+            "*failed*",
+        ]
+        .map(|text| cell(text).text)
+        {
+            assert!(is_missing(&text), "{text}");
         }
         assert!(!is_missing("fast") && !is_missing("0"));
     }

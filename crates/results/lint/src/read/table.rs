@@ -7,6 +7,7 @@ use crate::encapsulation::{self, Encapsulation};
 use crate::figure::Figure;
 use crate::source::Source;
 use crate::unit::{KNOWN, Quantity, Unit};
+use units::human::counted;
 use units::{BitRate, Layer};
 use yaml::Place;
 
@@ -122,11 +123,18 @@ pub(super) fn column(
     document: &mut Document,
 ) -> Option<Column> {
     let (name, axis) = (name.trim(), table.axis);
-    let (_, unit) = heading::with_unit(name);
+    let (bare, unit) = heading::with_unit(name);
+    // Other words in brackets, as in `A (old) [Mbit/s]`, are kept. An ending as `_mbps` is not in
+    // the heading as the unit spells it.
+    let words = match &unit {
+        Some(unit) if name.contains(&unit.text) => name.replacen(&unit.text, "", 1),
+        _ => bare.to_owned(),
+    };
     let found = document.mixes.iter().find(|mix| mix.name == name).cloned();
     let mut column = Column {
         name: name.to_owned(),
         unit,
+        words: words.to_lowercase(),
         ..Column::default()
     };
     match axis {
@@ -137,7 +145,7 @@ pub(super) fn column(
                 // Tables of one file are compared by the names of columns, so `1518 B` and `1,518`
                 // get one name. The unit `B` belongs to the size and not to the figures.
                 column.name = bytes.to_string();
-                column.unit = None;
+                column.unit = heading::unit_of_size(name);
             } else if axis == Axis::Frame && (found.is_some() || heading::is_mix(name)) {
                 // A mix that the file does not describe is kept here, because the sizes around it
                 // can be checked without it. A table of mixes alone needs the descriptions.
@@ -245,9 +253,10 @@ pub(super) fn row(
 }
 
 /// Completes each prefix without a unit with the unit of its column or table: `743.38k` of bytes
-/// per second.
-pub(super) fn resolve_prefixes(source: &Source, table: &mut Table) {
+/// per second. Returns whether there was a mistake: one for all figures.
+pub(super) fn resolve_prefixes(source: &Source, table: &mut Table) -> bool {
     let of_table = table.unit.clone();
+    let mut unknown: Vec<&Figure> = Vec::new();
     for row in &mut table.rows {
         for (column, figure) in table.columns.iter().zip(&mut row.cells) {
             let Some(figure) = figure else { continue };
@@ -257,16 +266,24 @@ pub(super) fn resolve_prefixes(source: &Source, table: &mut Table) {
             let around = column.unit.as_ref().or(of_table.as_ref());
             figure.unit = around.and_then(|unit| unit.with_prefix(prefix));
             if figure.unit.is_none() {
-                let what = format!(
-                    "`{}` has the prefix of a unit that is not stated",
-                    figure.text
-                );
-                let help =
-                    "add `unit = \"MB/s\"` to the table's keys; `k` then is 1000 bytes per second";
-                source.mistake(&figure.place, what, help);
+                unknown.push(figure);
             }
         }
     }
+    let Some(first) = unknown.first() else {
+        return false;
+    };
+    let what = format!(
+        "{} of table `{}` {} the prefix of a unit that is not stated, as `{}`",
+        counted(unknown.len() as u64, "figure"),
+        table.id,
+        if unknown.len() == 1 { "has" } else { "have" },
+        first.text,
+    );
+    let help = "state the unit in the table's keys: `unit = \"B/s\"` for the `k` of `openssl speed`, which is 1000 \
+                bytes per second";
+    source.mistake(&first.place, what, help);
+    true
 }
 
 /// Gives a printed mean frame rate its unit: its own, or the one of its heading. A prefix alone is

@@ -12,7 +12,9 @@ pub(super) fn units(table: &Table) -> Option<Finding> {
         let unit = cell.figure.unit.as_ref();
         unit.is_some_and(|unit| unit.quantity == Quantity::BitRate)
     };
-    let cells: Vec<Cell<'_>> = table.cells().filter(own).collect();
+    // Reports of this program scale each figure alone.
+    let is_kept = |cell: &Cell<'_>| own(cell) && !table.is_result;
+    let cells: Vec<Cell<'_>> = table.cells().filter(is_kept).collect();
     let text = |cell: &Cell<'_>| cell.unit().map(|unit| unit.text.clone());
     let mut mixed: Option<(Cell<'_>, Cell<'_>)> = None;
     for (at, cell) in cells.iter().enumerate() {

@@ -1,15 +1,20 @@
 //! Compares rates with the frame rate and the limit of the link, by layer.
 
-use crate::document::{Axis, Cell, Table};
+use crate::document::{Axis, Cell, Lengths, Table};
 use crate::finding::{Finding, Likeness, Rule};
+use crate::interval::Interval;
 use crate::unit::Quantity;
-use units::frame_constants::PREAMBLE_AND_GAP_BYTES;
-use units::human::{bit_rate, frame_rate, number};
+use units::frame_constants::{MIN_BYTES, PREAMBLE_AND_GAP_BYTES};
+use units::human::{bit_rate, counted, frame_rate, number};
+
+/// Bytes that the shortest frame occupies on the link.
+const SHORTEST_BYTES: f64 = (MIN_BYTES + PREAMBLE_AND_GAP_BYTES) as f64;
 
 /// Rates of one device in one row that follow from one frame rate: each bit rate is compared with
 /// the frame rate, or without one with the first bit rate.
 pub(super) fn layers(table: &Table) -> Vec<Finding> {
     let mut findings = Vec::new();
+    let mut imprecise: Vec<Finding> = Vec::new();
     if !table.has_size_rows() {
         return findings;
     }
@@ -31,7 +36,7 @@ pub(super) fn layers(table: &Table) -> Vec<Finding> {
         let Some(first) = cells.iter().find(is_frame_rate).or(cells.first()) else {
             continue;
         };
-        let Some(frames) = first.frame_rate() else {
+        let (Some(frames), Some(cut_off)) = (first.frame_rate(), first.cut_off()) else {
             continue;
         };
         for cell in cells.iter().filter(|cell| !std::ptr::eq(*cell, first)) {
@@ -40,13 +45,22 @@ pub(super) fn layers(table: &Table) -> Vec<Finding> {
             };
             // A mean of a mix is printed, and so rounded.
             let half_step = cell.mix().map_or(0.0, |mix| mix.half_step);
-            let counted = crate::Interval::around(lengths.counted, half_step);
+            let counted = Interval::around(lengths.counted, half_step);
             let expected = (frames * counted).scaled(8.0);
             if rate.meets(expected) {
                 continue;
             }
             let middle = expected.middle();
             let printed = cell.figure.value * scale(cell);
+            // The other rate may have been cut off as well.
+            let widest = first
+                .as_frame_rate(cut_off)
+                .map(|it| (it * counted).scaled(8.0));
+            let is_cut_off = |widest: Interval| cell.cut_off().is_some_and(|it| it.meets(widest));
+            if widest.is_some_and(is_cut_off) {
+                imprecise.push(cut_off_finding(cell, first, frames, lengths.counted));
+                continue;
+            }
             findings.push(Finding {
                 rule: Rule::LayersDisagree,
                 likeness: Some(Likeness {
@@ -71,7 +85,48 @@ pub(super) fn layers(table: &Table) -> Vec<Finding> {
             });
         }
     }
+    let more = imprecise.len().saturating_sub(1);
+    // A program that cuts off does so everywhere: one note for all.
+    if let Some(mut finding) = imprecise.into_iter().next() {
+        if more > 0 {
+            finding.arithmetic = format!(
+                "{}, and {} of the table alike",
+                finding.arithmetic,
+                counted(more as u64, "figure")
+            );
+        }
+        findings.push(finding);
+    }
     findings
+}
+
+/// A bit rate that is off by less than its last digit.
+fn cut_off_finding(cell: &Cell<'_>, first: &Cell<'_>, frames: Interval, bytes: f64) -> Finding {
+    let is_frame_rate = first
+        .unit()
+        .is_some_and(|it| it.quantity == Quantity::FrameRate);
+    let of = if is_frame_rate {
+        first.shown()
+    } else {
+        frame_rate(frames.middle())
+    };
+    // Two digits more than the printed figure has, so that the difference is visible.
+    let step = 2.0 * cell.figure.half_step;
+    let digits = (2.0 - step.log10().round()).clamp(0.0, 9.0) as usize;
+    let expected = frames.middle() * bytes * 8.0 / scale(cell);
+    let unit = cell.unit().map_or("", |unit| unit.text.as_str());
+    Finding {
+        rule: Rule::LayersImprecise,
+        likeness: None,
+        place: cell.figure.place.clone(),
+        subject: cell.name(),
+        arithmetic: format!(
+            "{of} × {} B × 8 = {expected:.digits$} {unit}, printed {}",
+            number(bytes),
+            cell.shown(),
+        ),
+        meaning: "the figure was probably cut off instead of rounded".to_owned(),
+    }
 }
 
 /// Bit rates without a layer that are above the frame rate of their device at L1, which counts the
@@ -91,9 +146,11 @@ pub(super) fn beyond_layers(table: &Table) -> Vec<Finding> {
         };
         let bytes = cell.frame_bytes()? + PREAMBLE_AND_GAP_BYTES as f64;
         let half_step = cell.mix().map_or(0.0, |mix| mix.half_step);
-        let counted = crate::Interval::around(bytes, half_step);
+        let counted = Interval::around(bytes, half_step);
         let most = (frames.rate()? * counted).scaled(8.0);
-        if rate.low <= most.high * (1.0 + 1e-9) {
+        let widest = (frames.cut_off()? * counted).scaled(8.0);
+        let low = rate.low.min(cell.cut_off()?.low);
+        if low <= widest.high * (1.0 + 1e-9) {
             return None;
         }
         let printed = cell.figure.value * scale(&cell);
@@ -138,13 +195,35 @@ pub(super) fn exceeding(table: &Table) -> Vec<Finding> {
     let found = table.cells().filter_map(|cell| {
         let rate = cell.rate()?;
         let is_frames = cell.unit()?.quantity == Quantity::FrameRate;
-        let ceiling = if is_frames { cell.ceiling_fps()? } else { cell.ceiling_bps()? };
+        let link = table.link_bps? as f64;
+        // Without a size or layer: the shortest frames, and all bytes that occupy the link. No rate
+        // is above these.
+        let ceiling = if is_frames {
+            cell.ceiling_fps().unwrap_or(link / (8.0 * SHORTEST_BYTES))
+        } else {
+            cell.ceiling_bps().unwrap_or(link)
+        };
         // The margin absorbs the error of computing a ceiling that a rate at line speed equals
         // exactly.
         if rate.low <= ceiling * (1.0 + 1e-9) {
             return None;
         }
-        let arithmetic = if is_frames { of_frames(&cell, ceiling)? } else { of_bits(&cell, ceiling, rate.low)? };
+        let arithmetic = match (is_frames, cell.frame_bytes(), cell.lengths()) {
+            (true, Some(frame), _) => of_frames(&cell, ceiling, frame)?,
+            (true, None, _) => format!(
+                "{} carries {:.0} frames/s of {MIN_BYTES} B, the shortest, at most, printed {}",
+                bit_rate(link),
+                ceiling.floor(),
+                cell.shown(),
+            ),
+            (false, _, Some(lengths)) => of_bits(&cell, lengths, ceiling, rate.low)?,
+            (false, _, None) => format!(
+                "{} at most at any layer, printed {}{}",
+                bit_rate(link),
+                cell.shown(),
+                at_least(&cell, rate.low)?,
+            ),
+        };
         Some(Finding {
             rule: Rule::ExceedsLink,
             likeness: Some(Likeness {
@@ -163,26 +242,29 @@ pub(super) fn exceeding(table: &Table) -> Vec<Finding> {
     found.collect()
 }
 
-fn of_bits(cell: &Cell<'_>, ceiling: f64, low: f64) -> Option<String> {
-    let lengths = cell.lengths()?;
+fn of_bits(cell: &Cell<'_>, lengths: Lengths, ceiling: f64, low: f64) -> Option<String> {
     let around = cell.table.encapsulation.as_ref();
     let around = around.map(|it| format!(" with {}", it.text));
     Some(format!(
-        "{} × {} B / {} B on the wire{} = {} at most, printed {} (at least {} {})",
+        "{} × {} B / {} B on the wire{} = {} at most, printed {}{}",
         bit_rate(cell.table.link_bps? as f64),
         number(lengths.counted),
         number(lengths.wire),
         around.unwrap_or_default(),
         bit_rate(ceiling),
         cell.shown(),
-        // The difference of two `f64` would print a dozen digits.
-        (low / scale(cell) * 1e4).round() / 1e4,
-        cell.unit()?.text,
+        at_least(cell, low)?,
     ))
 }
 
-fn of_frames(cell: &Cell<'_>, ceiling: f64) -> Option<String> {
-    let frame = cell.frame_bytes()?;
+/// The least value that rounds to the figure.
+fn at_least(cell: &Cell<'_>, low: f64) -> Option<String> {
+    // The difference of two `f64` would print a dozen digits.
+    let low = (low / scale(cell) * 1e4).round() / 1e4;
+    Some(format!(" (at least {low} {})", cell.unit()?.text))
+}
+
+fn of_frames(cell: &Cell<'_>, ceiling: f64, frame: f64) -> Option<String> {
     let added = cell.added_bytes(frame);
     let wire = frame + added + PREAMBLE_AND_GAP_BYTES as f64;
     let tunnel = match &cell.table.encapsulation {

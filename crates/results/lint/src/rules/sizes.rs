@@ -6,7 +6,7 @@ use crate::finding::{Finding, Rule};
 use crate::interval::Interval;
 use crate::unit::Quantity;
 use std::cmp::Ordering;
-use units::human::{frame_rate, number};
+use units::human::{bit_rate, frame_rate, number};
 
 /// Frame rates count as constant within this ratio of the highest to the lowest, for all values
 /// that round to the figures.
@@ -232,11 +232,9 @@ pub(super) fn falling_rates(table: &Table) -> Vec<Finding> {
             place: after.figure.place.clone(),
             subject: after.name(),
             arithmetic: format!(
-                "{} at {} B, {} at {} B ({}), beyond rounding and deviations",
-                before.shown(),
-                before.size_name(),
-                after.shown(),
-                after.size_name(),
+                "{}, {} ({}), beyond rounding and deviations",
+                at_size(&before)?,
+                at_size(&after)?,
                 percent(ratio - 1.0),
             ),
             meaning: "rates rise with the size everywhere else: fragments, another path in the device, or a slip, and \
@@ -245,6 +243,17 @@ pub(super) fn falling_rates(table: &Table) -> Vec<Finding> {
         })
     });
     falling.collect()
+}
+
+/// Returns a figure with its size: `1070 Mbit/s at 1280 B`; a frame rate with the bit rate that is
+/// compared.
+fn at_size(cell: &Cell<'_>) -> Option<String> {
+    let shown = format!("{} at {} B", cell.shown(), cell.size_name());
+    if cell.unit()?.quantity != Quantity::FrameRate {
+        return Some(shown);
+    }
+    let rate = bit_rate(bits(cell)?.middle());
+    Some(format!("{shown}: {rate} at L2"))
 }
 
 /// Reports print the longest frame first as often as last.

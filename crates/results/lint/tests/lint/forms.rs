@@ -204,7 +204,7 @@ fn pairs_without_names_or_of_other_lengths_are_named() {
     assert!(
         mistakes
             .to_string()
-            .contains("`1/2/3` in column `rate up/down` has another number"),
+            .contains("a cell in column `rate up/down` holds 3 figures, and the first one 2"),
         "{mistakes}"
     );
 }

@@ -3,6 +3,7 @@
 mod bad_input;
 mod documented;
 mod forms;
+mod programs;
 mod published;
 mod reports;
 mod scales;

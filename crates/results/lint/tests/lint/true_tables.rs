@@ -152,9 +152,10 @@ proptest! {
         let row = changed_row % rows.len();
         let (text, column) = change(&text, 2 + row, field, factor);
         let found = check(&text);
-        // A change of 2 % of a few Mbit/s vanishes when no decimals are printed.
+        // A change of 2 % of a few Mbit/s vanishes when no decimals are printed, or may be one of a
+        // figure that was cut off.
         let printed: f64 = text.lines().nth(2 + row).unwrap().split(',').nth(field).unwrap().parse().unwrap();
-        prop_assume!(printed > 100.0 || decimals > 1);
+        prop_assume!(printed > 200.0 || decimals > 1);
         prop_assert_eq!(found.len(), 1, "{}\n{}", shown(&found), text);
         prop_assert_eq!(found[0].rule, Rule::LayersDisagree);
         prop_assert_eq!(spot(&found[0]), (3 + row, column));
