@@ -95,8 +95,8 @@ chaos: build ## A fleet of 20 agents and 500 jobs, about 100 kills of agents, 20
 compare-power: ## How often `compare` finds a drop between simulated runs, and one that is none (ARGS=100: comparisons)
 	cargo run --release --locked --package cipherbench-compare --example power -- $(ARGS)
 
-explore: ## Every order of events of the rollover with several faults, exhaustively (some minutes)
-	cargo test --release --locked --package cipherbench-keying --lib -- --ignored --nocapture explored
+explore: ## Every order of events of the rollover and of IKE with several faults, exhaustively (some minutes)
+	cargo test --release --locked --package cipherbench-keying --package cipherbench-ike --lib -- --ignored --nocapture explored
 
 truth: ## Bias, coverage, false verdicts, lies found and time on simulated devices of known truth (ARGS=20: seeds)
 	cargo run --release --locked --package cipherbench-trial --example truth -- $(ARGS)

@@ -12,7 +12,10 @@
 
 use ike::crypto::{Cipher, Integrity, KeMethodKind, Prf, Secret};
 use ike::message::{AddressRange, Identity};
-use ike::session::{ChildSuite, Gate, IkeSuite, Output, Path, Retransmission, Session, Settings};
+use ike::session::{
+    ADDITIONAL_MAX, ChildSuite, Gate, HalfOpen, IkeSuite, Lifetimes, Limits, Output, Path,
+    PpkPolicy, Retransmission, Session, Settings,
+};
 use std::env;
 use std::error::Error;
 use std::fmt::Write;
@@ -46,9 +49,23 @@ fn main() -> Result<(), Box<dyn Error>> {
         shared_key: Secret::new(env::var("IKE_PSK")?.into_bytes()),
         ike: vec![ike_suite()?],
         // strongSwan's libipsec has no extended sequence numbers.
-        child: [true, false].map(|esn| ChildSuite { cipher, esn }).to_vec(),
+        child: [true, false]
+            .map(|esn| ChildSuite {
+                cipher,
+                esn,
+                exchange: None,
+                additional: [None; ADDITIONAL_MAX],
+            })
+            .to_vec(),
         local: vec![network(own_net)?],
         remote: vec![network(peer_net)?],
+        children_max: 8,
+        childless: false,
+        initial_contact: true,
+        ppks: Vec::new(),
+        ppk_policy: PpkPolicy::Optional,
+        datagram: Some(1232),
+        lifetimes: Lifetimes::default(),
         retransmission: Retransmission::DEFAULT,
         idle: Duration::from_secs(10),
     });
@@ -99,6 +116,7 @@ fn ike_suite() -> Result<IkeSuite, Box<dyn Error>> {
         cipher: cipher()?,
         prf: Prf::HmacSha384,
         exchange,
+        additional: [None; ADDITIONAL_MAX],
     })
 }
 
@@ -133,7 +151,12 @@ impl Peer {
         path: Path,
         ends: Duration,
     ) -> Result<(), Box<dyn Error>> {
-        let mut gate = Gate::new(Arc::clone(settings), seed()?, 100, Duration::ZERO);
+        let mut gate = Gate::new(
+            Arc::clone(settings),
+            seed()?,
+            Limits::default(),
+            Duration::ZERO,
+        );
         let mut out = Vec::new();
         if initiates {
             let settings = Arc::clone(settings);
@@ -197,7 +220,7 @@ impl Peer {
             let path = Path { local, remote };
             match &mut self.session {
                 Some(session) => session.handle(now, datagram, path, out),
-                None => self.session = gate.admit(now, datagram, path, 0, out),
+                None => self.session = gate.admit(now, datagram, path, HalfOpen::default(), out),
             }
         }
         Ok(())

@@ -1,44 +1,69 @@
-//! One IKE SA as a state machine: datagrams, times and orders go in, outputs come out.
+//! IKE SAs of one peer as a state machine: datagrams, times and orders go in, outputs come out.
 //!
 //! ```text
 //! initiator                                responder
 //!   IKE_SA_INIT: SA, KE, nonce, NAT-D ──────────►        [Gate]: cookies under load
 //!   ◄───────────── SA, KE, nonce, NAT-D
+//!   IKE_INTERMEDIATE: KE ───────────────────────►        once per additional key exchange
+//!   ◄──────────────────────────────── KE
 //!   IKE_AUTH: ID, AUTH, SA, TS ─────────────────►        identity and AUTH first,
 //!   ◄────────────────── ID, AUTH, SA, TS                 then the child SA
-//!   INFORMATIONAL ◄────────────────────────────►         delete, "do you live?"
+//!   CREATE_CHILD_SA, IKE_FOLLOWUP_KE ◄──────────►        new SAs, and new keys of SAs
+//!   INFORMATIONAL ◄─────────────────────────────►        deletes, "do you live?"
 //! ```
 //!
-//! Each side has at most one request under way (RFC 7296 section 2.3), repeats it until the
-//! response arrives, and repeats its last response when the request is repeated.
+//! A rekeying replaces the IKE SA of a session. For a while a session has several: the replaced
+//! one, and two new ones if both ends began at the same time. Each has its windows; child SAs
+//! belong to the session, so the new IKE SA inherits them.
+//!
+//! Each side has at most one request under way per IKE SA (RFC 7296 section 2.3), repeats it until
+//! the response arrives, and repeats its last response when the request is repeated.
 //!
 //! Errors without authentication change nothing: anybody can send them. They are reported, and the
 //! request is repeated until its time is over (RFC 7296 section 2.21.1).
-//!
-//! Not yet here: CREATE_CHILD_SA (requests are answered by NO_ADDITIONAL_SAS), IKE_INTERMEDIATE,
-//! fragments, certificates.
 
+mod answer;
 mod auth;
+mod channel;
+mod child;
+mod create;
+#[cfg(test)]
+mod explored;
+mod followup;
+mod fragments;
 mod gate;
 mod informational;
 mod init;
+mod intermediate;
 mod negotiate;
+mod orders;
 mod output;
+mod ppk;
 mod random;
+mod refusal;
 mod settings;
 #[cfg(test)]
 mod tests;
 
-pub use gate::Gate;
+pub use gate::{Gate, HalfOpen, Limits};
 pub use output::{ChildSa, Closed, Event, Output, Role};
-pub use settings::{ChildSuite, IkeSuite, Path, Retransmission, Settings};
-
-use crate::crypto::{CipherKeys, IkeKeys, PrivateValue, Secret, Transcript, open, seal};
-use crate::message::{
-    Exchange, Header, Message, Notify, NotifyType, Payload, PayloadType, emit_payloads,
-    parse_payloads,
+pub use refusal::Refusal;
+pub use settings::{
+    ADDITIONAL_MAX, ChildSuite, IkeSuite, Lifetimes, Path, Ppk, PpkPolicy, Retransmission, Settings,
 };
+
+use crate::crypto::{CipherKeys, IkeKeys, PrivateValue, Transcript};
+use crate::message::{Exchange, Header, Notify, NotifyType, Payload, PayloadType, parse_payloads};
+use channel::{Channel, Inner, Received, Sealing, Standing, Unsendable};
+use child::Child;
+use create::Creating;
+use followup::Answering;
+use fragments::Bounds;
+use init::Initiating;
+use intermediate::Opening;
+use orders::Order;
 use random::Random;
+use std::collections::VecDeque;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -46,16 +71,8 @@ use std::time::Duration;
 const NAT_PORT: u16 = 4500;
 /// A responder abandons an IKE SA whose IKE_AUTH does not come.
 const HALF_OPEN: Duration = Duration::from_secs(30);
-
-/// A request of this end without response.
-#[derive(Clone)]
-struct Pending {
-    exchange: Exchange,
-    message_id: u32,
-    datagram: Vec<u8>,
-    repetitions: u32,
-    next_at: Duration,
-}
+/// The end that did not begin a rekeying deletes the replaced SA, if the other does not.
+const LINGER: Duration = Duration::from_secs(60);
 
 /// Keys of the IKE SA.
 #[derive(Clone)]
@@ -69,95 +86,101 @@ struct Keyed {
 enum Phase {
     /// Initiator: IKE_SA_INIT is sent.
     Initiating(Box<Initiating>),
-    /// Initiator: IKE_AUTH is sent. Responder: it is expected.
-    Authenticating(Box<Authenticating>),
+    /// IKE_INTERMEDIATE and IKE_AUTH.
+    Opening(Box<Opening>),
     Established,
-    /// This end's delete is sent.
-    Deleting,
     Closed,
 }
 
+/// The purpose of a request.
 #[derive(Clone)]
-struct Initiating {
-    private: PrivateValue,
-    public: Vec<u8>,
-    nonce: Vec<u8>,
-    cookie: Option<Vec<u8>>,
-    /// Requests that were repeated with a cookie or another key exchange.
-    restarts: u32,
-    request: Vec<u8>,
-    hint: Option<NotifyType>,
+enum Purpose {
+    Initial,
+    /// An additional key exchange.
+    Intermediate(Box<PrivateValue>),
+    Auth,
+    /// The check that the peer lives.
+    Alive,
+    /// A refusal of the peer, after which the session has ended.
+    Refusal,
+    DeleteIke,
+    /// By the SPI to this end.
+    DeleteChild(u32),
+    Create(Box<Creating>),
 }
 
-#[derive(Clone)]
-struct Authenticating {
-    /// IKE_SA_INIT, as it was sent and received.
-    request: Vec<u8>,
-    response: Vec<u8>,
-    /// SPI of the first child SA to this end.
-    child_spi: u32,
-    /// When a responder gives up.
-    expires: Option<Duration>,
-}
-
-/// One IKE SA; see the [module](self).
+/// All IKE SAs and child SAs with one peer; see the [module](self).
 #[derive(Clone)]
 pub struct Session {
     settings: Arc<Settings>,
     random: Random,
-    role: Role,
     path: Path,
     has_nat: bool,
-    initiator_spi: u64,
-    responder_spi: u64,
+    /// The peer accepts fragments.
+    takes_fragments: bool,
     phase: Phase,
-    keyed: Option<Keyed>,
-    pending: Option<Pending>,
-    next_request: u32,
-    next_expected: u32,
-    last_response: Option<Vec<u8>>,
-    sealed: u64,
+    /// IKE SAs; few.
+    channels: Vec<Channel>,
+    /// The one for new requests, by this end's SPI.
+    current: u64,
+    children: Vec<Child>,
+    orders: VecDeque<Order>,
+    /// Additional key exchanges of the peer's CREATE_CHILD_SA.
+    answering: Option<Box<Answering>>,
+    /// This end wants the session to end.
+    is_leaving: bool,
+    /// When the peer was heard last.
     heard: Duration,
-    children: Vec<ChildSa>,
-    is_delete_sent: bool,
+    rekey_at: Option<Duration>,
 }
 
 impl Session {
-    fn new(settings: Arc<Settings>, random: Random, role: Role, path: Path, now: Duration) -> Self {
+    fn new(settings: Arc<Settings>, random: Random, channel: Channel, path: Path) -> Self {
         Self {
             settings,
             random,
-            role,
             path,
             has_nat: false,
-            initiator_spi: 0,
-            responder_spi: 0,
+            takes_fragments: false,
             phase: Phase::Closed,
-            keyed: None,
-            pending: None,
-            next_request: 0,
-            next_expected: 0,
-            last_response: None,
-            sealed: 0,
-            heard: now,
+            current: channel.local_spi(),
+            channels: vec![channel],
             children: Vec::new(),
-            is_delete_sent: false,
+            orders: VecDeque::new(),
+            answering: None,
+            is_leaving: false,
+            heard: Duration::ZERO,
+            rekey_at: None,
         }
     }
 
-    /// SPIs of the initiator and the responder; the latter is 0 until its response.
+    /// SPIs of the current IKE SA's initiator and responder; the latter is 0 until its response.
+    /// Both are 0 when the session has ended.
     #[must_use]
-    pub const fn spis(&self) -> (u64, u64) {
-        (self.initiator_spi, self.responder_spi)
+    pub fn spis(&self) -> (u64, u64) {
+        self.channel(self.current)
+            .map_or((0, 0), |it| (it.initiator_spi, it.responder_spi))
     }
 
-    /// This end's role.
-    #[must_use]
-    pub const fn role(&self) -> Role {
-        self.role
+    /// This end's SPIs of all IKE SAs.
+    pub fn local_spis(&self) -> impl Iterator<Item = u64> {
+        self.channels.iter().map(Channel::local_spi)
     }
 
-    /// Whether the IKE SA has ended.
+    /// Whether a datagram with this header is of one of the IKE SAs.
+    #[must_use]
+    pub fn owns(&self, header: &Header) -> bool {
+        self.channels.iter().any(|it| it.owns(header))
+    }
+
+    /// This end's role in the current IKE SA.
+    #[must_use]
+    pub fn role(&self) -> Role {
+        self.channel(self.current)
+            .map_or(Role::Initiator, |it| it.role)
+    }
+
+    /// Whether the session has ended.
     #[must_use]
     pub const fn is_closed(&self) -> bool {
         matches!(self.phase, Phase::Closed)
@@ -170,84 +193,86 @@ impl Session {
     }
 
     /// The child SAs.
-    #[must_use]
-    pub fn children(&self) -> &[ChildSa] {
-        &self.children
+    pub fn children(&self) -> impl Iterator<Item = &ChildSa> {
+        self.children.iter().map(|it| &it.sa)
     }
 
-    /// Suite and keys of the IKE SA, for a test bench that decrypts captures.
+    /// Suite and keys of the current IKE SA, for a test bench that decrypts captures.
     #[must_use]
     pub fn keys(&self) -> Option<(IkeSuite, &IkeKeys)> {
-        self.keyed.as_ref().map(|keyed| (keyed.suite, &keyed.keys))
+        let keyed = self.channel(self.current)?.keyed.as_ref()?;
+        Some((keyed.suite, &keyed.keys))
     }
 
     /// When [`tick`](Self::tick) must be called.
     #[must_use]
     pub fn wakes_at(&self) -> Option<Duration> {
         let expires = match &self.phase {
-            Phase::Authenticating(it) => it.expires,
             Phase::Closed => return None,
+            Phase::Opening(it) => it.expires,
             _ => None,
         };
-        let pending = self.pending.as_ref().map(|it| it.next_at);
-        let idle = self
-            .is_established()
-            .then(|| self.heard + self.settings.idle);
-        let other = pending.or(idle);
-        match (expires, other) {
-            (Some(one), Some(other)) => Some(one.min(other)),
-            (one, other) => one.or(other),
-        }
+        let channels = self.channels.iter().filter_map(|it| match &it.pending {
+            Some(pending) => Some(pending.next_at),
+            None => match it.standing {
+                Standing::Replaced(until) => Some(until),
+                _ => None,
+            },
+        });
+        let timers = self.timers();
+        channels.chain(expires).chain(timers).min()
     }
 
     /// The time of [`wakes_at`](Self::wakes_at) has come.
     pub fn tick(&mut self, now: Duration, out: &mut Vec<Output>) {
-        if let Phase::Authenticating(it) = &self.phase
+        if let Phase::Opening(it) = &self.phase
             && it.expires.is_some_and(|at| now >= at)
         {
             self.close(Closed::Silent(None), out);
-        } else if let Some(pending) = &mut self.pending {
-            if now < pending.next_at {
-                return;
-            }
-            if pending.repetitions == self.settings.retransmission.repetitions {
-                let hint = match &self.phase {
-                    Phase::Initiating(it) => it.hint,
-                    _ => None,
-                };
-                let is_deleting = matches!(self.phase, Phase::Deleting);
-                self.close(
-                    if is_deleting {
-                        Closed::Deleted
-                    } else {
-                        Closed::Silent(hint)
-                    },
-                    out,
-                );
-                return;
-            }
-            pending.repetitions += 1;
-            pending.next_at = now + self.settings.retransmission.after(pending.repetitions);
-            let datagram = pending.datagram.clone();
-            self.send(datagram, out);
-        } else if self.is_established() && now >= self.heard + self.settings.idle {
-            self.request(now, Exchange::INFORMATIONAL, &[], out);
         }
+        let spis: Vec<u64> = self.local_spis().collect();
+        for spi in spis {
+            self.tick_channel(spi, now, out);
+        }
+        self.expire(now);
+        self.advance(now, out);
     }
 
-    /// Deletes the IKE SA with its child SAs. One that is not established ends without a message.
-    pub fn delete(&mut self, now: Duration, out: &mut Vec<Output>) {
-        match self.phase {
-            Phase::Closed | Phase::Deleting => {}
-            Phase::Established => {
-                self.phase = Phase::Deleting;
-                // After the response to the request that is under way.
-                if self.pending.is_none() {
-                    self.send_delete(now, out);
-                }
+    fn tick_channel(&mut self, spi: u64, now: Duration, out: &mut Vec<Output>) {
+        let retransmission = self.settings.retransmission;
+        let Some(channel) = self.channel_mut(spi) else {
+            return;
+        };
+        let Some(pending) = &mut channel.pending else {
+            if let Standing::Replaced(until) = channel.standing
+                && now >= until
+            {
+                channel.standing = Standing::Leaving;
             }
-            _ => self.close(Closed::Deleted, out),
+            return;
+        };
+        if now < pending.next_at {
+            return;
         }
+        if pending.repetitions == retransmission.repetitions {
+            let is_delete = matches!(pending.purpose, Purpose::DeleteIke);
+            let reason = match &self.phase {
+                Phase::Initiating(it) => Closed::Silent(it.hint),
+                _ if is_delete => Closed::Deleted,
+                _ => Closed::Silent(None),
+            };
+            if spi == self.current {
+                self.close(reason, out);
+            } else {
+                // The peer has forgotten the replaced IKE SA.
+                self.drop_channel(spi, out);
+            }
+            return;
+        }
+        pending.repetitions += 1;
+        pending.next_at = now + retransmission.after(pending.repetitions);
+        let datagrams = pending.datagrams.clone();
+        self.send(datagrams, out);
     }
 
     /// A datagram arrived, without the marker of port 4500.
@@ -255,6 +280,7 @@ impl Session {
         if let Err(reason) = self.accept(now, datagram, path, out) {
             out.push(Output::Event(Event::Ignored(reason)));
         }
+        self.advance(now, out);
     }
 
     fn accept(
@@ -263,201 +289,226 @@ impl Session {
         datagram: &[u8],
         path: Path,
         out: &mut Vec<Output>,
-    ) -> Result<(), String> {
-        let header = Header::peek(datagram).map_err(|error| error.to_string())?;
-        let is_first_response = self.responder_spi == 0;
-        let matches = header.initiator_spi == self.initiator_spi
-            && (header.responder_spi == self.responder_spi || is_first_response)
-            && header.from_initiator == (self.role == Role::Responder);
-        if self.is_closed() || !matches {
-            return Err("no IKE SA has these SPIs (RFC 7296 section 2.6)".to_owned());
-        }
+    ) -> Result<(), Refusal> {
+        let header = Header::peek(datagram)?;
+        let owner = self.channels.iter_mut().find(|it| it.owns(&header));
+        let channel = owner.ok_or(Refusal::UnknownSpi)?;
         if header.exchange == Exchange::IKE_SA_INIT {
             return self.initial(now, header, datagram, out);
         }
-        let inner = self.opened(datagram)?;
+        let bounds = match self.phase {
+            Phase::Established => Bounds::PEER,
+            _ => Bounds::STRANGER,
+        };
+        let spi = channel.local_spi();
+        let received = channel.receive(header, datagram, bounds)?;
         self.heard = now;
-        if header.is_response {
-            let pending = self
-                .pending
-                .take_if(|it| it.message_id == header.message_id && it.exchange == header.exchange);
-            if pending.is_none() {
-                return Err("a response to no request (RFC 7296 section 2.2)".to_owned());
+        match received {
+            Received::Request(inner) => {
+                // A NAT may have changed the peer's address (RFC 7296 section 2.23).
+                self.path = path;
+                self.confirm_children();
+                self.requested(spi, now, &inner, out);
             }
-            match parsed(inner) {
-                Ok(payloads) => self.responded(now, header.exchange, &payloads, out),
+            Received::Response(purpose, inner) => match parsed(&inner) {
+                Ok(payloads) => self.responded(spi, now, purpose, &payloads, &inner, out),
                 Err((_, reason)) => self.close(Closed::Protocol(reason), out),
-            }
-            return Ok(());
-        }
-        if header.message_id.wrapping_add(1) == self.next_expected {
-            // The response was lost. The same bytes: neither nonces nor keys are used twice.
-            if let Some(response) = self.last_response.clone() {
-                self.send(response, out);
-            }
-            return Ok(());
-        }
-        if header.message_id != self.next_expected {
-            return Err("a message ID outside of the window (RFC 7296 section 2.3)".to_owned());
-        }
-        self.next_expected += 1;
-        // A NAT may have changed the peer's address (RFC 7296 section 2.23).
-        self.path = path;
-        match parsed(inner) {
-            Ok(payloads) => self.requested(header.exchange, &payloads, out),
-            Err((notify, reason)) => {
-                let kind = notify.kind;
-                self.respond(header.exchange, &[Payload::Notify(notify)], out);
-                // A critical payload only fails its exchange; bad syntax ends the IKE SA.
-                if kind == NotifyType::INVALID_SYNTAX || !self.is_established() {
-                    self.close(Closed::Refused(kind, reason), out);
+            },
+            Received::Repeated => {
+                let channel = self.channel(spi);
+                if let Some(response) = channel.and_then(|it| it.last_response.clone()) {
+                    self.send(response, out);
                 }
             }
+            Received::Partial => {}
         }
         Ok(())
     }
 
-    /// The decrypted payloads of a message, with the type of the first.
-    fn opened(&self, datagram: &[u8]) -> Result<(PayloadType, Secret), String> {
-        let keyed = self.keyed.as_ref().ok_or("no keys yet")?;
-        let message = Message::parse(datagram).map_err(|error| error.to_string())?;
-        let [Payload::Encrypted { first, body }] = message.payloads.as_slice() else {
-            return Err("the message is not encrypted (RFC 7296 section 3.14)".to_owned());
-        };
-        let keys = keyed.direction(self.role == Role::Responder);
-        let inner = open(keyed.suite.cipher, keys, datagram, body.len());
-        Ok((*first, inner.map_err(|error| error.to_string())?))
-    }
-
-    fn requested(&mut self, exchange: Exchange, payloads: &[Payload], out: &mut Vec<Output>) {
-        match exchange {
-            Exchange::IKE_AUTH => self.auth_request(payloads, out),
-            Exchange::INFORMATIONAL => {
-                self.informational_request(payloads, out);
+    fn requested(&mut self, spi: u64, now: Duration, inner: &Inner, out: &mut Vec<Output>) {
+        let exchange = inner.header.exchange;
+        let payloads = match parsed(inner) {
+            Ok(payloads) => payloads,
+            Err((notify, reason)) => {
+                let kind = notify.kind;
+                self.respond(spi, now, exchange, &[Payload::Notify(notify)], out);
+                // A critical payload only fails its exchange; bad syntax ends the IKE SA.
+                if kind == NotifyType::INVALID_SYNTAX || !self.is_established() {
+                    self.close(Closed::Refused(kind, reason), out);
+                }
+                return;
             }
-            Exchange::CREATE_CHILD_SA => {
-                let refusal = Notify::new(NotifyType::NO_ADDITIONAL_SAS, []);
-                self.respond(exchange, &[Payload::Notify(refusal)], out);
+        };
+        let is_established = self.is_established();
+        match exchange {
+            Exchange::IKE_INTERMEDIATE if !is_established => {
+                self.intermediate_request(spi, now, &payloads, inner, out);
+            }
+            Exchange::IKE_AUTH if !is_established => {
+                let id = inner.header.message_id;
+                self.auth_request(spi, now, &payloads, id, out);
+            }
+            // The peer is not authenticated: it may only learn that it was heard.
+            Exchange::INFORMATIONAL if !is_established => {
+                self.respond(spi, now, exchange, &[], out);
+            }
+            Exchange::INFORMATIONAL => self.informational_request(spi, now, &payloads, out),
+            Exchange::CREATE_CHILD_SA if is_established => {
+                self.create_request(spi, now, &payloads, out);
+            }
+            Exchange::IKE_FOLLOWUP_KE if is_established => {
+                self.followup_request(spi, now, &payloads, out);
             }
             _ => {
                 let refusal = Notify::new(NotifyType::INVALID_SYNTAX, []);
-                self.respond(exchange, &[Payload::Notify(refusal)], out);
+                self.respond(spi, now, exchange, &[Payload::Notify(refusal)], out);
             }
         }
     }
 
     fn responded(
         &mut self,
+        spi: u64,
         now: Duration,
-        exchange: Exchange,
+        purpose: Purpose,
         payloads: &[Payload],
+        inner: &Inner,
         out: &mut Vec<Output>,
     ) {
-        match (&self.phase, exchange) {
-            (Phase::Authenticating(_), Exchange::IKE_AUTH) => {
-                self.auth_response(now, payloads, out)
+        match purpose {
+            Purpose::Intermediate(private) => {
+                self.intermediate_response(spi, now, &private, payloads, inner, out);
             }
-            (Phase::Deleting, _) if self.is_delete_sent() => {
-                self.close(Closed::Deleted, out);
+            Purpose::Auth => self.auth_response(spi, now, payloads, out),
+            Purpose::DeleteIke if spi == self.current => self.close(Closed::Deleted, out),
+            Purpose::DeleteIke => self.drop_channel(spi, out),
+            Purpose::DeleteChild(child) => self.child_deleted(child, out),
+            Purpose::Create(creating) => {
+                self.create_response(spi, now, *creating, payloads, out);
             }
-            (Phase::Deleting, _) => self.send_delete(now, out),
-            _ => {}
+            Purpose::Initial | Purpose::Alive | Purpose::Refusal => {}
         }
+    }
+
+    fn channel(&self, spi: u64) -> Option<&Channel> {
+        self.channels.iter().find(|it| it.local_spi() == spi)
+    }
+
+    fn channel_mut(&mut self, spi: u64) -> Option<&mut Channel> {
+        self.channels.iter_mut().find(|it| it.local_spi() == spi)
+    }
+
+    fn keyed(&self, spi: u64) -> Option<&Keyed> {
+        self.channel(spi)?.keyed.as_ref()
     }
 
     /// Seals and sends a request, and repeats it until the response comes.
     fn request(
         &mut self,
+        spi: u64,
+        now: Duration,
+        (exchange, purpose): (Exchange, Purpose),
+        payloads: &[Payload],
+        out: &mut Vec<Output>,
+    ) -> Option<Inner> {
+        let sealed = self.seal(spi, now, |channel, how| {
+            channel.request(exchange, payloads, purpose, how)
+        });
+        let channel = self.channel(spi);
+        let pending = channel.and_then(|it| it.pending.as_ref());
+        let datagrams = pending.map(|it| it.datagrams.clone());
+        self.sealed(sealed, datagrams, out)
+    }
+
+    /// Responds to the request that was accepted last.
+    fn respond(
+        &mut self,
+        spi: u64,
         now: Duration,
         exchange: Exchange,
         payloads: &[Payload],
         out: &mut Vec<Output>,
-    ) {
-        let message_id = self.next_request;
-        self.next_request += 1;
-        match self.sealed(exchange, message_id, false, payloads) {
-            Ok(datagram) => self.sent(now, exchange, message_id, datagram, out),
-            Err(reason) => self.close(Closed::Protocol(reason), out),
-        }
-    }
-
-    fn sent(
-        &mut self,
-        now: Duration,
-        exchange: Exchange,
-        message_id: u32,
-        datagram: Vec<u8>,
-        out: &mut Vec<Output>,
-    ) {
-        self.pending = Some(Pending {
-            exchange,
-            message_id,
-            datagram: datagram.clone(),
-            repetitions: 0,
-            next_at: now + self.settings.retransmission.after(0),
+    ) -> Option<Inner> {
+        let sealed = self.seal(spi, now, |channel, how| {
+            channel.respond(exchange, payloads, how)
         });
-        self.send(datagram, out);
+        let datagrams = self.channel(spi).and_then(|it| it.last_response.clone());
+        self.sealed(sealed, datagrams, out)
     }
 
-    /// Responds to the request that was accepted last.
-    fn respond(&mut self, exchange: Exchange, payloads: &[Payload], out: &mut Vec<Output>) {
-        let message_id = self.next_expected - 1;
-        match self.sealed(exchange, message_id, true, payloads) {
-            Ok(datagram) => {
-                self.last_response = Some(datagram.clone());
-                self.send(datagram, out);
-            }
-            Err(reason) => self.close(Closed::Protocol(reason), out),
-        }
+    fn seal(
+        &mut self,
+        spi: u64,
+        now: Duration,
+        seal: impl FnOnce(&mut Channel, &mut Sealing<'_>) -> Result<Inner, Unsendable>,
+    ) -> Result<Inner, Unsendable> {
+        let mut channels = self.channels.iter_mut();
+        let channel = channels.find(|it| it.local_spi() == spi);
+        let mut how = Sealing {
+            now,
+            random: &mut self.random,
+            retransmission: self.settings.retransmission,
+            limit: self.settings.datagram.filter(|_| self.takes_fragments),
+        };
+        seal(channel.ok_or(Unsendable::NoKeys)?, &mut how)
     }
 
     fn sealed(
         &mut self,
-        exchange: Exchange,
-        message_id: u32,
-        is_response: bool,
-        payloads: &[Payload],
-    ) -> Result<Vec<u8>, String> {
-        let mut inner = Secret::default();
-        let first = emit_payloads(payloads, &mut inner).map_err(|error| error.to_string())?;
-        let header = Header {
-            initiator_spi: self.initiator_spi,
-            responder_spi: self.responder_spi,
-            exchange,
-            from_initiator: self.role == Role::Initiator,
-            is_response,
-            message_id,
-        };
-        let keyed = self.keyed.as_ref().ok_or("no keys yet")?;
-        let cipher = keyed.suite.cipher;
-        self.sealed += 1;
-        let iv = if cipher.iv_bytes() == 8 {
-            // Unique: the keys of a direction belong to this session alone.
-            Secret::new(self.sealed.to_be_bytes().to_vec())
-        } else {
-            self.random.bytes(cipher.iv_bytes())
-        };
-        let keys = keyed.direction(self.role == Role::Initiator);
-        let sealed = seal(cipher, keys, header, (first, &inner), None, &iv);
-        sealed.map_err(|error| error.to_string())
+        sealed: Result<Inner, Unsendable>,
+        datagrams: Option<Vec<Vec<u8>>>,
+        out: &mut Vec<Output>,
+    ) -> Option<Inner> {
+        match sealed {
+            Ok(inner) => {
+                self.send(datagrams.unwrap_or_default(), out);
+                Some(inner)
+            }
+            Err(reason) => {
+                self.close(Closed::Protocol(reason.to_string()), out);
+                None
+            }
+        }
     }
 
-    fn send(&self, datagram: Vec<u8>, out: &mut Vec<Output>) {
-        out.push(Output::Send {
+    fn send(&self, datagrams: Vec<Vec<u8>>, out: &mut Vec<Output>) {
+        // The other end of a NAT may have any port.
+        let ports = [self.path.local, self.path.remote].map(|it| it.port());
+        let marker = ports.contains(&NAT_PORT);
+        out.extend(datagrams.into_iter().map(|datagram| Output::Send {
             datagram,
             path: self.path,
-            // The other end of a NAT may have any port.
-            marker: [self.path.local, self.path.remote]
-                .iter()
-                .any(|it| it.port() == NAT_PORT),
-        });
+            marker,
+        }));
+    }
+
+    /// Adds an IKE SA that a rekeying created.
+    fn add_channel(&mut self, channel: Channel, out: &mut Vec<Output>) {
+        out.push(Output::IkeUp(channel.local_spi()));
+        self.channels.push(channel);
+    }
+
+    fn drop_channel(&mut self, spi: u64, out: &mut Vec<Output>) {
+        let former = self.channels.len();
+        self.channels.retain(|it| it.local_spi() != spi);
+        if self.channels.len() < former {
+            out.push(Output::IkeDown(spi));
+        }
     }
 
     fn close(&mut self, reason: Closed, out: &mut Vec<Output>) {
+        if self.is_closed() {
+            return;
+        }
         let children = std::mem::take(&mut self.children);
-        out.extend(children.iter().map(|it| Output::ChildDown(it.inbound_spi)));
+        out.extend(
+            children
+                .iter()
+                .map(|it| Output::ChildDown(it.sa.inbound_spi)),
+        );
         self.phase = Phase::Closed;
-        self.pending = None;
+        self.channels.clear();
+        self.orders.clear();
         out.push(Output::Closed(reason));
     }
 }
@@ -474,24 +525,30 @@ impl Keyed {
 }
 
 /// The payloads, or the error to respond with.
-fn parsed((first, inner): (PayloadType, Secret)) -> Result<Vec<Payload>, (Notify, String)> {
-    let payloads = parse_payloads(first, &inner).map_err(|error| {
+fn parsed(inner: &Inner) -> Result<Vec<Payload>, (Notify, String)> {
+    let payloads = parse_payloads(inner.first, &inner.bytes).map_err(|error| {
         let notify = Notify::new(NotifyType::INVALID_SYNTAX, []);
         (notify, error.to_string())
     })?;
-    for payload in &payloads {
-        if let Payload::Unknown {
+    match critical(&payloads) {
+        None => Ok(payloads),
+        Some(kind) => {
+            let notify = Notify::new(NotifyType::UNSUPPORTED_CRITICAL_PAYLOAD, [kind.0]);
+            Err((notify, Refusal::Critical(kind).to_string()))
+        }
+    }
+}
+
+/// The first payload that is unknown and critical.
+fn critical(payloads: &[Payload]) -> Option<PayloadType> {
+    payloads.iter().find_map(|payload| match payload {
+        Payload::Unknown {
             kind,
             critical: true,
             ..
-        } = payload
-        {
-            let notify = Notify::new(NotifyType::UNSUPPORTED_CRITICAL_PAYLOAD, [kind.0]);
-            let reason = format!("the critical payload {kind} is unknown (RFC 7296 section 2.5)");
-            return Err((notify, reason));
-        }
-    }
-    Ok(payloads)
+        } => Some(*kind),
+        _ => None,
+    })
 }
 
 /// The first notification that is an error.
@@ -506,4 +563,8 @@ fn notifies(payloads: &[Payload]) -> impl Iterator<Item = &Notify> {
         Payload::Notify(notify) => Some(notify),
         _ => None,
     })
+}
+
+fn notify(kind: NotifyType, data: impl Into<Vec<u8>>) -> Payload {
+    Payload::Notify(Notify::new(kind, data))
 }

@@ -112,7 +112,8 @@ impl NotifyType {
             Self::INVALID_KE_PAYLOAD => 2..=2,
             Self::SET_WINDOW_SIZE | Self::AUTH_LIFETIME | Self::ADDITIONAL_IP4_ADDRESS => 4..=4,
             Self::ADDITIONAL_IP6_ADDRESS => 16..=16,
-            Self::PPK_IDENTITY => 2..=usize::MAX,
+            // Empty in a response (RFC 8784 section 3).
+            Self::PPK_IDENTITY => 0..=usize::MAX,
             // The type of the identity, the identity, and 8 bytes of confirmation.
             Self::PPK_IDENTITY_KEY => 10..=usize::MAX,
             Self::ADDITIONAL_KEY_EXCHANGE | Self::NO_PPK_AUTH => 1..=usize::MAX,

@@ -1,23 +1,26 @@
-//! IKE_AUTH (RFC 7296 section 1.2): identities, authentication, the first child SA.
+//! IKE_AUTH (RFC 7296 section 1.2): identities, authentication, PPKs, the first child SA.
 
+use super::child::{Material, Terms};
+use super::intermediate::Opening;
 use super::negotiate::{choose_child, chosen_child, narrow, offer_child, selectors, within};
+use super::ppk::{self, Named};
 use super::{
-    Authenticating, ChildSa, ChildSuite, Closed, Event, Keyed, Output, Phase, Role, Session,
-    error_of,
+    ChildSa, ChildSuite, Closed, Event, Keyed, Output, Phase, PpkPolicy, Purpose, Role, Session,
+    error_of, notifies, notify,
 };
-use crate::crypto::{SignedOctets, child_keymat, shared_key_code, verify_shared_key};
-use crate::message::{
-    AddressRange, AuthMethod, Exchange, Identity, Notify, NotifyType, Payload, Proposal, Selector,
-};
+use crate::crypto::{IkeKeys, Secret, SignedOctets, shared_key_code, verify_shared_key};
+use crate::message::{AuthMethod, Exchange, Identity, NotifyType, Payload, Proposal, Selector};
 use std::time::Duration;
-use zeroize::Zeroizing;
+
+/// Method and data of an AUTH payload.
+type Code<'a> = (AuthMethod, &'a [u8]);
 
 /// The peer's payloads of IKE_AUTH; of repeated ones the last counts.
 #[derive(Default)]
 struct Claims<'a> {
     initiator: Option<&'a Identity>,
     responder: Option<&'a Identity>,
-    auth: Option<(AuthMethod, &'a [u8])>,
+    auth: Option<Code<'a>>,
     proposals: Option<&'a [Proposal]>,
     initiator_selectors: &'a [Selector],
     responder_selectors: &'a [Selector],
@@ -41,78 +44,119 @@ impl<'a> Claims<'a> {
     }
 }
 
-impl Authenticating {
-    /// What `signer` authenticates.
-    fn octets<'a>(
-        &'a self,
-        keyed: &'a Keyed,
-        signer: Role,
-        identity: &'a [u8],
-    ) -> SignedOctets<'a> {
-        let transcript = &keyed.transcript;
-        let (message, peer_nonce, key) = match signer {
-            Role::Initiator => (
-                &self.request,
-                &transcript.responder_nonce,
-                &keyed.keys.auth[0],
-            ),
-            Role::Responder => (
-                &self.response,
-                &transcript.initiator_nonce,
-                &keyed.keys.auth[1],
-            ),
-        };
-        SignedOctets {
-            message,
-            peer_nonce,
-            key,
-            identity,
-            intermediate: &[],
-        }
-    }
+/// The code of one end: what it authenticates, by these keys.
+fn with_octets<T>(
+    opening: &Opening,
+    keyed: &Keyed,
+    keys: &IkeKeys,
+    signer: Role,
+    identity: &Identity,
+    use_octets: impl FnOnce(&SignedOctets<'_>) -> T,
+) -> T {
+    let transcript = &keyed.transcript;
+    let (message, peer_nonce, key) = match signer {
+        Role::Initiator => (&opening.request, &transcript.responder_nonce, &keys.auth[0]),
+        Role::Responder => (
+            &opening.response,
+            &transcript.initiator_nonce,
+            &keys.auth[1],
+        ),
+    };
+    use_octets(&SignedOctets {
+        message,
+        peer_nonce,
+        key,
+        identity: &identity.body(),
+        intermediate: &opening.int_auth(),
+    })
 }
 
+const FAILED: NotifyType = NotifyType::AUTHENTICATION_FAILED;
+
 impl Session {
-    pub(super) fn send_auth(
-        &mut self,
-        now: Duration,
-        authenticating: Authenticating,
-        out: &mut Vec<Output>,
-    ) {
-        let settings = &self.settings;
-        let payloads = [
+    pub(super) fn send_auth(&mut self, now: Duration, out: &mut Vec<Output>) {
+        let spi = self.current;
+        let next = self.channel(spi).map(|it| it.next_request);
+        let (Phase::Opening(opening), Some(auth_id)) = (&mut self.phase, next) else {
+            return;
+        };
+        opening.auth_id = auth_id;
+        let opening = opening.as_ref().clone();
+        let settings = self.settings.clone();
+        let ppk = settings.ppks.first().filter(|_| opening.peer.ppk);
+        if ppk.is_none() && settings.ppk_policy == PpkPolicy::Required {
+            let reason =
+                "the peer supports no PPK, which the settings require (RFC 8784 section 3)";
+            self.close(Closed::Refused(FAILED, reason.to_owned()), out);
+            return;
+        }
+        let Some(keyed) = self.keyed(spi).cloned() else {
+            return;
+        };
+        let mixed = ppk.map(|it| keyed.keys.with_ppk(keyed.suite.prf, &it.key));
+        let keys = mixed.as_ref().unwrap_or(&keyed.keys);
+        let mut payloads = vec![
             Payload::InitiatorId(settings.identity.clone()),
             Payload::ResponderId(settings.peer_identity.clone()),
-            self.auth_payload(&authenticating),
-            Payload::Notify(Notify::new(NotifyType::INITIAL_CONTACT, [])),
-            Payload::Sa(offer_child(&settings.child, authenticating.child_spi)),
-            Payload::InitiatorSelectors(selectors(&settings.local)),
-            Payload::ResponderSelectors(selectors(&settings.remote)),
+            self.auth_payload(&opening, &keyed, keys, Role::Initiator),
         ];
-        self.phase = Phase::Authenticating(Box::new(authenticating));
-        self.request(now, Exchange::IKE_AUTH, &payloads, out);
+        if settings.initial_contact {
+            payloads.push(notify(NotifyType::INITIAL_CONTACT, []));
+        }
+        if let Some(ppk) = ppk {
+            payloads.push(ppk::named(ppk));
+            if settings.ppk_policy == PpkPolicy::Optional {
+                let code = self.code(&opening, &keyed, &keyed.keys, Role::Initiator);
+                payloads.push(notify(NotifyType::NO_PPK_AUTH, code.to_vec()));
+            }
+        }
+        if !(settings.childless && opening.peer.childless) {
+            payloads.extend([
+                Payload::Sa(offer_child(&self.first_suites(), opening.child_spi)),
+                Payload::InitiatorSelectors(selectors(&settings.local)),
+                Payload::ResponderSelectors(selectors(&settings.remote)),
+            ]);
+        }
+        let exchange = (Exchange::IKE_AUTH, Purpose::Auth);
+        self.request(spi, now, exchange, &payloads, out);
+    }
+
+    /// Suites of the first child SA.
+    fn first_suites(&self) -> Vec<ChildSuite> {
+        let suites = self.settings.child.iter();
+        suites.map(|it| it.without_exchange()).collect()
+    }
+
+    fn code(&self, opening: &Opening, keyed: &Keyed, keys: &IkeKeys, role: Role) -> Secret {
+        let identity = &self.settings.identity;
+        with_octets(opening, keyed, keys, role, identity, |octets| {
+            shared_key_code(keyed.suite.prf, &self.settings.shared_key, octets)
+        })
     }
 
     /// This end's AUTH payload.
-    fn auth_payload(&self, authenticating: &Authenticating) -> Payload {
-        let keyed = self.keyed.as_ref().expect("IKE_SA_INIT is over");
-        let identity = self.settings.identity.body();
-        let octets = authenticating.octets(keyed, self.role, &identity);
-        let code = shared_key_code(keyed.suite.prf, &self.settings.shared_key, &octets);
+    fn auth_payload(
+        &self,
+        opening: &Opening,
+        keyed: &Keyed,
+        keys: &IkeKeys,
+        role: Role,
+    ) -> Payload {
         Payload::Auth {
             method: AuthMethod::SHARED_KEY,
-            data: code.to_vec(),
+            data: self.code(opening, keyed, keys, role).to_vec(),
         }
     }
 
     /// Whether the peer is the configured one; otherwise the reason.
     fn verify(
         &self,
-        authenticating: &Authenticating,
+        opening: &Opening,
+        (keyed, keys): (&Keyed, &IkeKeys),
+        role: Role,
         identity: Option<&Identity>,
-        auth: Option<(AuthMethod, &[u8])>,
+        auth: Option<Code<'_>>,
     ) -> Result<(), String> {
-        let keyed = self.keyed.as_ref().expect("IKE_SA_INIT is over");
         let (Some(identity), Some((method, code))) = (identity, auth) else {
             return Err("the peer sent no identity or no AUTH (RFC 7296 section 1.2)".to_owned());
         };
@@ -121,13 +165,9 @@ impl Session {
                 "the peer authenticates by {method}, a shared key is configured (RFC 7296 section 2.15)"
             ));
         }
-        let body = identity.body();
-        let peer = match self.role {
-            Role::Initiator => Role::Responder,
-            Role::Responder => Role::Initiator,
-        };
-        let octets = authenticating.octets(keyed, peer, &body);
-        let is_right = verify_shared_key(keyed.suite.prf, &self.settings.shared_key, &octets, code);
+        let is_right = with_octets(opening, keyed, keys, role, identity, |octets| {
+            verify_shared_key(keyed.suite.prf, &self.settings.shared_key, octets, code)
+        });
         if !is_right {
             return Err("the peer has another shared key (RFC 7296 section 2.15)".to_owned());
         }
@@ -141,69 +181,171 @@ impl Session {
         Ok(())
     }
 
-    pub(super) fn auth_request(&mut self, payloads: &[Payload], out: &mut Vec<Output>) {
+    /// The keys and code by which an initiator is verified, and whether a PPK is in them.
+    fn keys_of_request<'a>(
+        &self,
+        opening: &Opening,
+        keyed: &Keyed,
+        payloads: &'a [Payload],
+        auth: Option<Code<'a>>,
+    ) -> Result<(IkeKeys, Option<Code<'a>>, bool), String> {
+        const REQUIRED: &str = "which the settings require (RFC 8784 section 3)";
+        let is_required = self.settings.ppk_policy == PpkPolicy::Required;
+        let plain = || keyed.keys.clone();
+        match ppk::named_in(payloads) {
+            Named::Some(data) if opening.peer.ppk => {
+                if let Some(mixed) = ppk::mixed(&self.settings, keyed, data) {
+                    return Ok((mixed, auth, true));
+                }
+                match ppk::code_without(payloads) {
+                    Some(code) if !is_required => {
+                        Ok((plain(), auth.map(|(method, _)| (method, code)), false))
+                    }
+                    Some(_) => Err(format!(
+                        "the peer names a PPK that is unknown here, {REQUIRED}"
+                    )),
+                    None => Err(
+                        "the peer requires a PPK that is unknown here (RFC 8784 section 3)"
+                            .to_owned(),
+                    ),
+                }
+            }
+            _ if is_required => Err(format!("the peer uses no PPK, {REQUIRED}")),
+            _ => Ok((plain(), auth, false)),
+        }
+    }
+
+    pub(super) fn auth_request(
+        &mut self,
+        spi: u64,
+        now: Duration,
+        payloads: &[Payload],
+        id: u32,
+        out: &mut Vec<Output>,
+    ) {
         let exchange = Exchange::IKE_AUTH;
-        let Phase::Authenticating(authenticating) = &self.phase else {
-            let refusal = Notify::new(NotifyType::INVALID_SYNTAX, []);
-            self.respond(exchange, &[Payload::Notify(refusal)], out);
+        let Phase::Opening(opening) = &mut self.phase else {
             return;
         };
-        let authenticating = authenticating.as_ref().clone();
-        let claims = Claims::of(payloads);
-        if let Err(reason) = self.verify(&authenticating, claims.initiator, claims.auth) {
-            let kind = NotifyType::AUTHENTICATION_FAILED;
-            self.respond(exchange, &[Payload::Notify(Notify::new(kind, []))], out);
-            self.close(Closed::Refused(kind, reason), out);
+        opening.auth_id = id;
+        let opening = opening.as_ref().clone();
+        let Some(keyed) = self.keyed(spi).cloned() else {
             return;
-        }
+        };
+        let claims = Claims::of(payloads);
+        let verified = if opening.rest.is_empty() {
+            self.keys_of_request(&opening, &keyed, payloads, claims.auth)
+                .and_then(|(keys, auth, has_ppk)| {
+                    let by = (&keyed, &keys);
+                    self.verify(&opening, by, Role::Initiator, claims.initiator, auth)?;
+                    Ok((keys, has_ppk))
+                })
+        } else {
+            Err("additional key exchanges are missing (RFC 9370 section 2.2.2)".to_owned())
+        };
+        let (keys, has_ppk) = match verified {
+            Ok(verified) => verified,
+            Err(reason) => {
+                self.respond(spi, now, exchange, &[notify(FAILED, [])], out);
+                self.close(Closed::Refused(FAILED, reason), out);
+                return;
+            }
+        };
         let mut answer = vec![
             Payload::ResponderId(self.settings.identity.clone()),
-            self.auth_payload(&authenticating),
+            self.auth_payload(&opening, &keyed, &keys, Role::Responder),
         ];
-        let child = self.answer_child(&claims, authenticating.child_spi);
+        if has_ppk {
+            answer.push(notify(NotifyType::PPK_IDENTITY, []));
+        }
+        self.take_keys(spi, keys);
+        let child = self.answer_first(spi, &claims, opening.child_spi);
         match &child {
-            Ok((child, proposal)) => answer.extend([
+            Ok(Some((child, proposal))) => answer.extend([
                 Payload::Sa(vec![proposal.clone()]),
                 Payload::InitiatorSelectors(selectors(&child.remote)),
                 Payload::ResponderSelectors(selectors(&child.local)),
             ]),
-            Err(kind) => answer.push(Payload::Notify(Notify::new(*kind, []))),
+            Ok(None) => {}
+            Err(kind) => answer.push(notify(*kind, [])),
         }
         self.phase = Phase::Established;
-        self.respond(exchange, &answer, out);
-        self.established(child.map(|(child, _)| child), out);
+        self.respond(spi, now, exchange, &answer, out);
+        let is_only = notifies(payloads).any(|it| it.kind == NotifyType::INITIAL_CONTACT);
+        self.established(now, has_ppk, out);
+        if is_only {
+            out.push(Output::InitialContact);
+        }
+        self.first_child(now, child.map(|it| it.map(|(child, _)| child)), out);
     }
 
-    /// The child SA of a request, with the chosen proposal.
-    fn answer_child(
+    fn take_keys(&mut self, spi: u64, keys: IkeKeys) {
+        let channel = self.channel_mut(spi);
+        if let Some(keyed) = channel.and_then(|it| it.keyed.as_mut()) {
+            keyed.keys = keys;
+        }
+    }
+
+    /// The child SA of a request, with the chosen proposal; `None` if the peer wants none.
+    fn answer_first(
         &self,
+        spi: u64,
         claims: &Claims<'_>,
-        spi: u32,
-    ) -> Result<(ChildSa, Proposal), NotifyType> {
+        inbound_spi: u32,
+    ) -> Result<Option<(ChildSa, Proposal)>, NotifyType> {
+        if claims.proposals.is_none() && self.settings.childless {
+            return Ok(None);
+        }
         let offers = claims.proposals.unwrap_or_default();
-        let (suite, mut proposal) =
-            choose_child(&self.settings.child, offers).ok_or(NotifyType::NO_PROPOSAL_CHOSEN)?;
-        let peer = proposal.spi.as_slice().try_into();
-        let peer = u32::from_be_bytes(peer.map_err(|_| NotifyType::INVALID_SYNTAX)?);
-        proposal.spi = spi.to_be_bytes().to_vec();
+        let chosen = choose_child(&self.first_suites(), offers);
+        let (suite, mut proposal) = chosen.ok_or(NotifyType::NO_PROPOSAL_CHOSEN)?;
+        let peer = proposal.spi.first_chunk().copied();
+        let outbound_spi = u32::from_be_bytes(peer.ok_or(NotifyType::INVALID_SYNTAX)?);
+        proposal.spi = inbound_spi.to_be_bytes().to_vec();
         let remote = narrow(claims.initiator_selectors, &self.settings.remote);
         let local = narrow(claims.responder_selectors, &self.settings.local);
         if remote.is_empty() || local.is_empty() {
             return Err(NotifyType::TS_UNACCEPTABLE);
         }
-        Ok((self.child(suite, (spi, peer), local, remote), proposal))
+        let terms = Terms {
+            suite,
+            inbound_spi,
+            outbound_spi,
+            local,
+            remote,
+        };
+        let child = self.derive_first(spi, terms)?;
+        Ok(Some((child, proposal)))
+    }
+
+    fn derive_first(&self, spi: u64, terms: Terms) -> Result<ChildSa, NotifyType> {
+        let keyed = self.keyed(spi).ok_or(NotifyType::INVALID_SYNTAX)?;
+        let material = Material {
+            is_initiator: self.role() == Role::Initiator,
+            nonces: (
+                &keyed.transcript.initiator_nonce,
+                &keyed.transcript.responder_nonce,
+            ),
+            secrets: &[],
+        };
+        let child = self.derive_child(spi, terms, &material, None);
+        child.ok_or(NotifyType::INVALID_SYNTAX)
     }
 
     pub(super) fn auth_response(
         &mut self,
+        spi: u64,
         now: Duration,
         payloads: &[Payload],
         out: &mut Vec<Output>,
     ) {
-        let Phase::Authenticating(authenticating) = &self.phase else {
+        let Phase::Opening(opening) = &self.phase else {
             return;
         };
-        let authenticating = authenticating.as_ref().clone();
+        let opening = opening.as_ref().clone();
+        let Some(keyed) = self.keyed(spi).cloned() else {
+            return;
+        };
         let claims = Claims::of(payloads);
         // Without AUTH the error concerns the IKE SA, with it the child SA alone.
         let error = error_of(payloads);
@@ -211,76 +353,105 @@ impl Session {
             self.close(Closed::RefusedByPeer(error), out);
             return;
         }
-        if let Err(reason) = self.verify(&authenticating, claims.responder, claims.auth) {
-            // The peer believes in this IKE SA, and learns that there is none (section 2.21.2).
-            let kind = NotifyType::AUTHENTICATION_FAILED;
-            let notify = Payload::Notify(Notify::new(kind, []));
-            self.request(now, Exchange::INFORMATIONAL, &[notify], out);
-            self.close(Closed::Refused(kind, reason), out);
-            return;
-        }
+        let verified =
+            self.keys_of_response(&opening, &keyed, payloads)
+                .and_then(|(keys, has_ppk)| {
+                    let by = (&keyed, &keys);
+                    self.verify(&opening, by, Role::Responder, claims.responder, claims.auth)?;
+                    Ok((keys, has_ppk))
+                });
+        let (keys, has_ppk) = match verified {
+            Ok(verified) => verified,
+            Err(reason) => {
+                // The peer believes in this IKE SA, and learns that there is none (section 2.21.2).
+                let exchange = (Exchange::INFORMATIONAL, Purpose::Refusal);
+                self.request(spi, now, exchange, &[notify(FAILED, [])], out);
+                self.close(Closed::Refused(FAILED, reason), out);
+                return;
+            }
+        };
+        self.take_keys(spi, keys);
         self.phase = Phase::Established;
+        let is_childless = self.settings.childless && opening.peer.childless;
         let child = match error {
             Some(error) => Err(error),
-            None => self.accepted_child(&claims, authenticating.child_spi),
+            None if is_childless => Ok(None),
+            None => self
+                .accepted_first(spi, &claims, opening.child_spi)
+                .map(Some),
         };
-        self.established(child, out);
+        self.established(now, has_ppk, out);
+        self.first_child(now, child, out);
     }
 
-    fn accepted_child(&self, claims: &Claims<'_>, spi: u32) -> Result<ChildSa, NotifyType> {
+    /// The keys by which a responder is verified, and whether a PPK is in them.
+    fn keys_of_response(
+        &self,
+        opening: &Opening,
+        keyed: &Keyed,
+        payloads: &[Payload],
+    ) -> Result<(IkeKeys, bool), String> {
+        let is_used = ppk::named_in(payloads) != Named::None;
+        let ppk = self.settings.ppks.first().filter(|_| opening.peer.ppk);
+        match (ppk, is_used) {
+            (Some(ppk), true) => Ok((keyed.keys.with_ppk(keyed.suite.prf, &ppk.key), true)),
+            (None, true) => {
+                Err("the peer uses a PPK that was not named (RFC 8784 section 3)".into())
+            }
+            (_, false) if self.settings.ppk_policy == PpkPolicy::Required => {
+                Err("the peer uses no PPK, which the settings require (RFC 8784 section 3)".into())
+            }
+            (_, false) => Ok((keyed.keys.clone(), false)),
+        }
+    }
+
+    fn accepted_first(
+        &self,
+        spi: u64,
+        claims: &Claims<'_>,
+        inbound_spi: u32,
+    ) -> Result<ChildSa, NotifyType> {
         let answer = claims.proposals.unwrap_or_default();
-        let (suite, peer) =
-            chosen_child(&self.settings.child, answer).ok_or(NotifyType::NO_PROPOSAL_CHOSEN)?;
+        let chosen = chosen_child(&self.first_suites(), answer);
+        let (suite, outbound_spi) = chosen.ok_or(NotifyType::NO_PROPOSAL_CHOSEN)?;
         let local = within(claims.initiator_selectors, &self.settings.local);
         let remote = within(claims.responder_selectors, &self.settings.remote);
         match (local, remote) {
             (Some(local), Some(remote)) if !local.is_empty() && !remote.is_empty() => {
-                Ok(self.child(suite, (spi, peer), local, remote))
+                let terms = Terms {
+                    suite,
+                    inbound_spi,
+                    outbound_spi,
+                    local,
+                    remote,
+                };
+                self.derive_first(spi, terms)
             }
             _ => Err(NotifyType::TS_UNACCEPTABLE),
         }
     }
 
-    fn child(
-        &self,
-        suite: ChildSuite,
-        (inbound_spi, outbound_spi): (u32, u32),
-        local: Vec<AddressRange>,
-        remote: Vec<AddressRange>,
-    ) -> ChildSa {
-        let keyed = self.keyed.as_ref().expect("IKE_SA_INIT is over");
-        let bytes = suite.cipher.encryption_key_bytes() + suite.cipher.integrity_key_bytes();
-        let nonces = (
-            keyed.transcript.initiator_nonce.as_slice(),
-            keyed.transcript.responder_nonce.as_slice(),
-        );
-        let derivation = &keyed.keys.derivation;
-        let keymat = child_keymat(keyed.suite.prf, derivation, &[], nonces, 2 * bytes);
-        // Keys of the initiator's packets are first (RFC 7296 section 2.17).
-        let (from_initiator, from_responder) = keymat.split_at(bytes);
-        let (inbound, outbound) = match self.role {
-            Role::Initiator => (from_responder, from_initiator),
-            Role::Responder => (from_initiator, from_responder),
-        };
-        ChildSa {
-            suite,
-            inbound_spi,
-            outbound_spi,
-            inbound_keys: Zeroizing::new(inbound.to_vec()),
-            outbound_keys: Zeroizing::new(outbound.to_vec()),
-            local,
-            remote,
-            in_udp: self.has_nat,
+    fn established(&mut self, now: Duration, has_ppk: bool, out: &mut Vec<Output>) {
+        let lifetime = self.settings.lifetimes.ike;
+        self.rekey_at = lifetime.map(|it| now + self.early(it));
+        out.push(Output::Established);
+        if !has_ppk && !self.settings.ppks.is_empty() {
+            out.push(Output::Event(Event::NoPpk));
         }
     }
 
-    fn established(&mut self, child: Result<ChildSa, NotifyType>, out: &mut Vec<Output>) {
-        out.push(Output::Established);
+    fn first_child(
+        &mut self,
+        now: Duration,
+        child: Result<Option<ChildSa>, NotifyType>,
+        out: &mut Vec<Output>,
+    ) {
         match child {
-            Ok(child) => {
-                self.children.push(child.clone());
-                out.push(Output::ChildUp(Box::new(child)));
+            Ok(Some(child)) => {
+                let is_initiator = self.role() == Role::Initiator;
+                self.add_child(now, child, is_initiator, out);
             }
+            Ok(None) => {}
             Err(kind) => out.push(Output::Event(Event::ChildRefused(kind))),
         }
     }

@@ -2,7 +2,7 @@
 
 use super::init::InitialRefusal;
 use super::random::Random;
-use super::{Event, NAT_PORT, Output, Path, Session, Settings, notifies};
+use super::{Event, NAT_PORT, Output, Path, Refusal, Session, Settings, notifies};
 use crate::crypto::{Prf, Secret};
 use crate::message::{Exchange, Header, Message, Notify, NotifyType, Payload};
 use aws_lc_rs::constant_time;
@@ -13,35 +13,66 @@ use std::time::Duration;
 /// Lifetime of a secret of cookies. The former one is still accepted.
 const COOKIE_SECRET: Duration = Duration::from_secs(30);
 const COOKIE_BYTES: usize = 16;
+/// A first request is kept until authentication. One with ML-KEM-1024 and 32 proposals has half of
+/// this.
+const FIRST_BYTES_MAX: usize = 8 << 10;
+
+/// Limits of sessions without authentication, which strangers can cause.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Limits {
+    /// From this number on, peers must prove their address.
+    pub cookies_from: usize,
+    /// No more than this.
+    pub half_open: usize,
+    /// No more than this of one address.
+    pub of_address: usize,
+}
+
+impl Default for Limits {
+    fn default() -> Self {
+        Self {
+            cookies_from: 32,
+            half_open: 4096,
+            of_address: 64,
+        }
+    }
+}
+
+/// Sessions without authentication, when a first request arrives.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct HalfOpen {
+    /// All.
+    pub all: usize,
+    /// Those of the request's address.
+    pub of_address: usize,
+}
 
 /// The entrance of a responder. It has no state per peer: spoofed requests cost a hash each.
 pub struct Gate {
     settings: Arc<Settings>,
     random: Random,
-    /// Sessions without authentication from which on cookies are asked for.
-    threshold: usize,
+    limits: Limits,
     secrets: [Secret; 2],
     renewed: Duration,
 }
 
 impl Gate {
-    /// A gate for peers with these settings. `seed` is secret and never used again. From
-    /// `threshold` sessions without authentication on, peers must prove their address.
+    /// A gate for peers with these settings. `seed` is secret and never used again.
     #[must_use]
-    pub fn new(settings: Arc<Settings>, seed: Secret, threshold: usize, now: Duration) -> Self {
+    pub fn new(settings: Arc<Settings>, seed: Secret, limits: Limits, now: Duration) -> Self {
         let mut random = Random::new(seed);
         let secrets = [random.bytes(32), random.bytes(32)];
         Self {
             settings,
             random,
-            threshold,
+            limits,
             secrets,
             renewed: now,
         }
     }
 
     /// A datagram whose SPIs are of no session: a new session if it is an acceptable first request.
-    /// `half_open` is the number of sessions without authentication.
+    /// `half_open` counts the sessions without authentication.
     ///
     /// A request that is repeated has the initiator's SPI of a session that exists; the caller
     /// passes it to that session.
@@ -50,7 +81,7 @@ impl Gate {
         now: Duration,
         datagram: &[u8],
         path: Path,
-        half_open: usize,
+        half_open: HalfOpen,
         out: &mut Vec<Output>,
     ) -> Option<Session> {
         match self.examine(now, datagram, path, half_open, out) {
@@ -67,10 +98,10 @@ impl Gate {
         now: Duration,
         datagram: &[u8],
         path: Path,
-        half_open: usize,
+        half_open: HalfOpen,
         out: &mut Vec<Output>,
-    ) -> Result<Option<Session>, String> {
-        let header = Header::peek(datagram).map_err(|error| error.to_string())?;
+    ) -> Result<Option<Session>, Refusal> {
+        let header = Header::peek(datagram)?;
         let is_first = header.exchange == Exchange::IKE_SA_INIT
             && header.from_initiator
             && !header.is_response
@@ -78,9 +109,12 @@ impl Gate {
             && header.responder_spi == 0
             && header.initiator_spi != 0;
         if !is_first {
-            return Err("no IKE SA has these SPIs (RFC 7296 section 2.21.4)".to_owned());
+            return Err(Refusal::UnknownSpi);
         }
-        let message = Message::parse(datagram).map_err(|error| error.to_string())?;
+        if datagram.len() > FIRST_BYTES_MAX {
+            return Err(Refusal::FirstTooLong(datagram.len()));
+        }
+        let message = Message::parse(datagram)?;
         if let Some(kind) = message.unsupported() {
             let notify = Notify::new(NotifyType::UNSUPPORTED_CRITICAL_PAYLOAD, [kind.0]);
             refuse(header, notify, path, out);
@@ -90,11 +124,19 @@ impl Gate {
             Payload::Nonce(nonce) => Some(nonce),
             _ => None,
         });
-        let nonce = nonce.ok_or("the request has no nonce (RFC 7296 section 1.2)")?;
-        if half_open >= self.threshold && !self.has_cookie(now, &message, nonce, path) {
+        let nonce = nonce.ok_or(Refusal::Incomplete)?;
+        if half_open.all >= self.limits.cookies_from && !self.has_cookie(now, &message, nonce, path)
+        {
             let cookie = self.cookie(0, header.initiator_spi, nonce, path.remote.ip());
             refuse(header, Notify::new(NotifyType::COOKIE, cookie), path, out);
             return Ok(None);
+        }
+        // With a cookie, or few sessions: addresses of others cannot be used up.
+        if half_open.all >= self.limits.half_open {
+            return Err(Refusal::HalfOpen);
+        }
+        if half_open.of_address >= self.limits.of_address {
+            return Err(Refusal::HalfOpenOfAddress);
         }
         let request = (header, message.payloads.as_slice(), datagram);
         let seed = self.random.bytes(32);

@@ -1,10 +1,12 @@
 //! IKE_SA_INIT (RFC 7296 section 1.2), with cookies (2.6), another key exchange (2.7) and the
 //! detection of NATs (2.23).
 
+use super::channel::Channel;
+use super::intermediate::{Opening, Support};
 use super::negotiate::{choose_ike, chosen_ike, offer_ike};
 use super::{
-    Authenticating, Event, Initiating, Keyed, NAT_PORT, Output, Path, Phase, Random, Role, Session,
-    Settings, error_of, notifies,
+    Event, IkeSuite, Keyed, NAT_PORT, Output, Path, Phase, Purpose, Random, Refusal, Role, Session,
+    Settings, error_of, notifies, notify,
 };
 use crate::crypto::{IkeKeys, KeMethodKind, PrivateValue, Secret, Transcript, respond};
 use crate::message::{Exchange, Header, KeMethod, Message, Notify, NotifyType, Payload, Proposal};
@@ -13,11 +15,25 @@ use std::net::{IpAddr, SocketAddr};
 use std::sync::Arc;
 use std::time::Duration;
 
-const NONCE_BYTES: usize = 32;
+pub(super) const NONCE_BYTES: usize = 32;
 /// Cookies and other key exchanges that an initiator accepts until it is established: anybody can
 /// send them.
 const RESTARTS_MAX: u32 = 8;
 const IKE_PORT: u16 = 500;
+
+/// An initiator without response.
+#[derive(Clone)]
+pub(super) struct Initiating {
+    private: PrivateValue,
+    public: Vec<u8>,
+    nonce: Vec<u8>,
+    cookie: Option<Vec<u8>>,
+    /// Requests that were repeated with a cookie or another key exchange.
+    restarts: u32,
+    request: Vec<u8>,
+    /// The last error that somebody sent.
+    pub(super) hint: Option<NotifyType>,
+}
 
 impl Session {
     /// An initiator, which sends its first request. `seed` is secret and never used again: nonces
@@ -39,8 +55,10 @@ impl Session {
         let first = settings.ike.first().expect("settings have a suite");
         // Only a failed random number generator prevents this.
         let (private, public) = PrivateValue::generate(first.exchange).ok()?;
-        let mut session = Self::new(settings, random, Role::Initiator, path, now);
-        session.initiator_spi = spi;
+        let mut channel = Channel::new(Role::Initiator, spi, 0);
+        channel.next_request = 1;
+        let mut session = Self::new(settings, random, channel, path);
+        session.heard = now;
         let initiating = Initiating {
             private,
             public,
@@ -50,27 +68,29 @@ impl Session {
             request: Vec::new(),
             hint: None,
         };
-        session.next_request = 1;
         session.send_initial(now, initiating, out);
         Some(session)
     }
 
     fn send_initial(&mut self, now: Duration, mut initiating: Initiating, out: &mut Vec<Output>) {
+        let spi = self.current;
         let mut payloads = Vec::new();
         let cookie = initiating.cookie.clone();
-        payloads.extend(cookie.map(|it| Payload::Notify(Notify::new(NotifyType::COOKIE, it))));
-        payloads.push(Payload::Sa(offer_ike(&self.settings.ike)));
+        payloads.extend(cookie.map(|it| notify(NotifyType::COOKIE, it)));
+        payloads.push(Payload::Sa(offer_ike(&self.settings.ike, &[])));
         payloads.push(Payload::KeyExchange {
             method: initiating.private.method().id(),
             data: initiating.public.clone(),
         });
         payloads.push(Payload::Nonce(initiating.nonce.clone()));
-        payloads.extend(nat_detection(self.initiator_spi, 0, self.path));
+        payloads.extend(nat_detection(spi, 0, self.path));
+        payloads.extend(Support::of_settings(&self.settings).payloads());
+        let exchange = Exchange::IKE_SA_INIT;
         let message = Message {
             header: Header {
-                initiator_spi: self.initiator_spi,
+                initiator_spi: spi,
                 responder_spi: 0,
-                exchange: Exchange::IKE_SA_INIT,
+                exchange,
                 from_initiator: true,
                 is_response: false,
                 message_id: 0,
@@ -81,7 +101,13 @@ impl Session {
         message.emit(&mut request).expect("at most a KiB per suite");
         initiating.request.clone_from(&request);
         self.phase = Phase::Initiating(Box::new(initiating));
-        self.sent(now, Exchange::IKE_SA_INIT, 0, request, out);
+        let retransmission = self.settings.retransmission;
+        if let Some(channel) = self.channel_mut(spi) {
+            let datagrams = vec![request.clone()];
+            let purpose = Purpose::Initial;
+            channel.await_response(now, retransmission, exchange, 0, datagrams, purpose);
+        }
+        self.send(vec![request], out);
     }
 
     /// A message of IKE_SA_INIT.
@@ -91,28 +117,23 @@ impl Session {
         header: Header,
         datagram: &[u8],
         out: &mut Vec<Output>,
-    ) -> Result<(), String> {
-        if self.role == Role::Responder {
+    ) -> Result<(), Refusal> {
+        let initiating = match &self.phase {
+            Phase::Initiating(initiating) => initiating,
             // The same request again: its response was lost.
-            return match &self.phase {
-                Phase::Authenticating(it) if it.request == datagram => {
-                    self.send(it.response.clone(), out);
-                    Ok(())
-                }
-                _ => Err("a first request to a known IKE SA (RFC 7296 section 2.1)".to_owned()),
-            };
-        }
-        let Phase::Initiating(initiating) = &self.phase else {
-            return Err("a first response that is late (RFC 7296 section 2.1)".to_owned());
+            Phase::Opening(it) if !header.is_response && it.request == datagram => {
+                self.send(vec![it.response.clone()], out);
+                return Ok(());
+            }
+            _ if header.is_response => return Err(Refusal::LateFirst),
+            _ => return Err(Refusal::KnownSpi),
         };
         if !header.is_response || header.message_id != 0 {
-            return Err("no response to the first request (RFC 7296 section 2.2)".to_owned());
+            return Err(Refusal::NotFirst);
         }
-        let message = Message::parse(datagram).map_err(|error| error.to_string())?;
+        let message = Message::parse(datagram)?;
         if let Some(kind) = message.unsupported() {
-            return Err(format!(
-                "the critical payload {kind} is unknown (RFC 7296 section 2.5)"
-            ));
+            return Err(Refusal::Critical(kind));
         }
         let initiating = initiating.as_ref().clone();
         let mut notified = notifies(&message.payloads);
@@ -136,7 +157,7 @@ impl Session {
         mut initiating: Initiating,
         payloads: &[Payload],
         out: &mut Vec<Output>,
-    ) -> Result<(), String> {
+    ) -> Result<(), Refusal> {
         if error == NotifyType::INVALID_KE_PAYLOAD {
             let wanted = notifies(payloads).find(|it| it.kind == error);
             let wanted = wanted.and_then(|it| it.data.first_chunk()).copied();
@@ -144,12 +165,9 @@ impl Session {
             let is_offered = |kind| self.settings.ike.iter().any(|it| it.exchange == kind);
             let kind = KeMethodKind::of(method).filter(|kind| is_offered(*kind));
             let kind = kind.filter(|kind| *kind != initiating.private.method());
-            let kind = kind.ok_or_else(|| {
-                format!("the peer wants {method}, which was not offered (RFC 7296 section 2.7)")
-            })?;
+            let kind = kind.ok_or(Refusal::UnofferedMethod(method))?;
             return self.restart(now, initiating, out, |it| {
-                let generated = PrivateValue::generate(kind).map_err(|error| error.to_string())?;
-                (it.private, it.public) = generated;
+                (it.private, it.public) = PrivateValue::generate(kind)?;
                 Ok(())
             });
         }
@@ -165,13 +183,11 @@ impl Session {
         now: Duration,
         mut initiating: Initiating,
         out: &mut Vec<Output>,
-        change: impl FnOnce(&mut Initiating) -> Result<(), String>,
-    ) -> Result<(), String> {
+        change: impl FnOnce(&mut Initiating) -> Result<(), Refusal>,
+    ) -> Result<(), Refusal> {
         initiating.restarts += 1;
         if initiating.restarts > RESTARTS_MAX {
-            return Err(format!(
-                "more than {RESTARTS_MAX} cookies and key exchanges were asked for"
-            ));
+            return Err(Refusal::Restarts);
         }
         change(&mut initiating)?;
         self.send_initial(now, initiating, out);
@@ -186,7 +202,7 @@ impl Session {
         payloads: &[Payload],
         datagram: &[u8],
         out: &mut Vec<Output>,
-    ) -> Result<(), String> {
+    ) -> Result<(), Refusal> {
         let Offered {
             proposals,
             method,
@@ -194,42 +210,37 @@ impl Session {
             nonce,
         } = offered(payloads)?;
         if header.responder_spi == 0 {
-            return Err("the responder's SPI is 0 (RFC 7296 section 3.1)".to_owned());
+            return Err(Refusal::ZeroSpi);
         }
-        let suite = chosen_ike(&self.settings.ike, proposals).ok_or_else(|| {
-            "the peer chose a proposal that was not offered (RFC 7296 section 2.7)".to_owned()
-        })?;
+        let peer = Support::of_payloads(payloads).and(Support::of_settings(&self.settings));
+        let suite = chosen_ike(&self.settings.ike, proposals)
+            .filter(|suite| suite.additional[0].is_none() || peer.intermediate)
+            .ok_or(Refusal::UnofferedProposal)?;
         let sent = initiating.private.method();
         if method != suite.exchange.id() || sent != suite.exchange {
-            return Err(format!(
-                "a key exchange {method} does not fit the proposal (RFC 7296 section 1.2)"
-            ));
+            return Err(Refusal::OtherMethod(method));
         }
-        let shared = initiating
-            .private
-            .finish(public)
-            .map_err(|error| error.to_string())?;
-        self.responder_spi = header.responder_spi;
+        let shared = initiating.private.finish(public)?;
+        let (initiator_spi, responder_spi) = (header.initiator_spi, header.responder_spi);
         let transcript = Transcript {
             initiator_nonce: initiating.nonce,
             responder_nonce: nonce.to_vec(),
-            initiator_spi: self.initiator_spi,
-            responder_spi: self.responder_spi,
+            initiator_spi,
+            responder_spi,
         };
         let keys = IkeKeys::initial(suite.prf, suite.cipher, &transcript, &shared);
-        self.keyed = Some(Keyed {
-            suite,
-            keys,
-            transcript,
-        });
-        self.pending = None;
+        if let Some(channel) = self.channel_mut(initiator_spi) {
+            channel.responder_spi = responder_spi;
+            channel.pending = None;
+            channel.keyed = Some(Keyed {
+                suite,
+                keys,
+                transcript,
+            });
+        }
         self.heard = now;
-        self.has_nat = has_nat(
-            payloads,
-            header.initiator_spi,
-            header.responder_spi,
-            self.path,
-        );
+        self.takes_fragments = peer.fragments;
+        self.has_nat = has_nat(payloads, initiator_spi, responder_spi, self.path);
         if self.has_nat {
             // Both ports change (RFC 7296 section 2.23). A port of the caller's choice is kept.
             let float = |address: &mut SocketAddr| {
@@ -240,13 +251,17 @@ impl Session {
             float(&mut self.path.local);
             float(&mut self.path.remote);
         }
-        let authenticating = Authenticating {
+        self.phase = Phase::Opening(Box::new(Opening {
             request: initiating.request,
             response: datagram.to_vec(),
             child_spi: self.random.child_spi(),
             expires: None,
-        };
-        self.send_auth(now, authenticating, out);
+            rest: suite.additional.into_iter().flatten().collect(),
+            authenticated: None,
+            auth_id: 0,
+            peer,
+        }));
+        self.proceed(now, out);
         Ok(())
     }
 
@@ -260,25 +275,23 @@ impl Session {
         out: &mut Vec<Output>,
     ) -> Result<Self, InitialRefusal> {
         let (header, payloads, datagram) = request;
-        let offered = offered(payloads).map_err(InitialRefusal::Ignored)?;
-        let no_proposal = || Notify::new(NotifyType::NO_PROPOSAL_CHOSEN, []);
-        let (suite, proposal) = choose_ike(&settings.ike, offered.proposals)
-            .ok_or_else(|| InitialRefusal::Notify(no_proposal()))?;
+        let offered = offered(payloads)?;
+        let peer = Support::of_payloads(payloads).and(Support::of_settings(&settings));
+        // Additional key exchanges need IKE_INTERMEDIATE (RFC 9370 section 2.2.1).
+        let possible = settings.ike.iter().copied();
+        let possible = possible.filter(|it| it.additional[0].is_none() || peer.intermediate);
+        let suites: Vec<IkeSuite> = possible.collect();
+        let (suite, proposal) = choose_ike(&suites, offered.proposals)
+            .ok_or_else(|| Notify::new(NotifyType::NO_PROPOSAL_CHOSEN, []))?;
         if offered.method != suite.exchange.id() {
             let wanted = suite.exchange.id().0.to_be_bytes();
-            let notify = Notify::new(NotifyType::INVALID_KE_PAYLOAD, wanted);
-            return Err(InitialRefusal::Notify(notify));
+            return Err(Notify::new(NotifyType::INVALID_KE_PAYLOAD, wanted).into());
         }
-        let (public, shared) = respond(suite.exchange, offered.public)
-            .map_err(|error| InitialRefusal::Ignored(error.to_string()))?;
+        let (public, shared) = respond(suite.exchange, offered.public).map_err(Refusal::from)?;
         let mut random = Random::new(seed);
         let nonce = random.bytes(NONCE_BYTES).to_vec();
         let child_spi = random.child_spi();
-        let mut session = Self::new(settings, random, Role::Responder, path, now);
-        session.initiator_spi = header.initiator_spi;
-        session.responder_spi = session.random.ike_spi();
-        session.has_nat = has_nat(payloads, header.initiator_spi, 0, path);
-        let (initiator_spi, responder_spi) = session.spis();
+        let (initiator_spi, responder_spi) = (header.initiator_spi, random.ike_spi());
         let mut answer = vec![
             Payload::Sa(vec![proposal]),
             Payload::KeyExchange {
@@ -288,6 +301,7 @@ impl Session {
             Payload::Nonce(nonce.clone()),
         ];
         answer.extend(nat_detection(initiator_spi, responder_spi, path));
+        answer.extend(peer.payloads());
         let message = Message {
             header: Header {
                 responder_spi,
@@ -308,17 +322,26 @@ impl Session {
             responder_spi,
         };
         let keys = IkeKeys::initial(suite.prf, suite.cipher, &transcript, &shared);
-        session.keyed = Some(Keyed {
+        let mut channel = Channel::new(Role::Responder, initiator_spi, responder_spi);
+        channel.keyed = Some(Keyed {
             suite,
             keys,
             transcript,
         });
-        session.next_expected = 1;
-        session.phase = Phase::Authenticating(Box::new(Authenticating {
+        channel.next_expected = 1;
+        let mut session = Self::new(settings, random, channel, path);
+        session.heard = now;
+        session.takes_fragments = peer.fragments;
+        session.has_nat = has_nat(payloads, initiator_spi, 0, path);
+        session.phase = Phase::Opening(Box::new(Opening {
             request: datagram.to_vec(),
             response: response.clone(),
             child_spi,
             expires: Some(now + super::HALF_OPEN),
+            rest: suite.additional.into_iter().flatten().collect(),
+            authenticated: None,
+            auth_id: 0,
+            peer,
         }));
         // Port 500 until the peer changes to the other.
         out.push(Output::Send {
@@ -331,9 +354,23 @@ impl Session {
 }
 
 /// Why a first request creates no session.
+#[derive(Debug)]
 pub(super) enum InitialRefusal {
+    /// Responded to.
     Notify(Notify),
-    Ignored(String),
+    Ignored(Refusal),
+}
+
+impl From<Notify> for InitialRefusal {
+    fn from(notify: Notify) -> Self {
+        Self::Notify(notify)
+    }
+}
+
+impl From<Refusal> for InitialRefusal {
+    fn from(refusal: Refusal) -> Self {
+        Self::Ignored(refusal)
+    }
 }
 
 struct Offered<'a> {
@@ -344,7 +381,7 @@ struct Offered<'a> {
 }
 
 /// The three payloads of both messages, each of which occurs once.
-fn offered(payloads: &[Payload]) -> Result<Offered<'_>, String> {
+fn offered(payloads: &[Payload]) -> Result<Offered<'_>, Refusal> {
     let mut proposals = None;
     let mut exchange = None;
     let mut nonce = None;
@@ -366,7 +403,7 @@ fn offered(payloads: &[Payload]) -> Result<Offered<'_>, String> {
             public,
             nonce,
         }),
-        _ => Err("SA, KE and nonce must occur once each (RFC 7296 section 1.2)".to_owned()),
+        _ => Err(Refusal::Incomplete),
     }
 }
 

@@ -1,7 +1,7 @@
 //! Proposals: offers, and the choice of one (RFC 7296 section 2.7).
 
 use super::{ChildSuite, IkeSuite};
-use crate::crypto::{Cipher, Integrity};
+use crate::crypto::{Cipher, Integrity, KeMethodKind};
 use crate::message::{
     AddressRange, Encryption, IntegrityId, Proposal, Protocol, Selector, SequenceNumbers,
     Transform, TransformType,
@@ -47,8 +47,17 @@ impl IkeSuite {
         all.push(Transform::new(TransformType::PRF, self.prf.id().0));
         let exchange = self.exchange.id().0;
         all.push(Transform::new(TransformType::KEY_EXCHANGE, exchange));
+        all.extend(additional(&self.additional));
         all
     }
+}
+
+/// Types 6 to 12 are those of the additional key exchanges (RFC 9370 section 2.2.1).
+fn additional(methods: &[Option<KeMethodKind>]) -> impl Iterator<Item = Transform> {
+    let kinds = (TransformType::ADDITIONAL_KE_1.0..).map(TransformType);
+    kinds
+        .zip(methods.iter().flatten())
+        .map(|(kind, method)| Transform::new(kind, method.id().0))
 }
 
 impl ChildSuite {
@@ -60,13 +69,17 @@ impl ChildSuite {
             SequenceNumbers::BITS_32
         };
         all.push(Transform::new(TransformType::SEQUENCE_NUMBERS, esn.0));
+        let exchange = self.exchange.map(|it| it.id().0);
+        all.extend(exchange.map(|id| Transform::new(TransformType::KEY_EXCHANGE, id)));
+        all.extend(additional(&self.additional));
         all
     }
 }
 
-pub(super) fn offer_ike(suites: &[IkeSuite]) -> Vec<Proposal> {
+/// Offers of IKE SAs; `spi` is empty in IKE_SA_INIT.
+pub(super) fn offer_ike(suites: &[IkeSuite], spi: &[u8]) -> Vec<Proposal> {
     let transforms = suites.iter().map(|suite| suite.transforms());
-    numbered(transforms, Protocol::IKE, &[])
+    numbered(transforms, Protocol::IKE, spi)
 }
 
 pub(super) fn offer_child(suites: &[ChildSuite], spi: u32) -> Vec<Proposal> {

@@ -1,6 +1,6 @@
 //! Outputs of a session.
 
-use super::{ChildSuite, Path};
+use super::{ChildSuite, Path, Refusal};
 use crate::crypto::Secret;
 use crate::message::{AddressRange, NotifyType};
 
@@ -27,13 +27,20 @@ pub enum Output {
     },
     /// Both ends are authenticated.
     Established,
+    /// This is the peer's only IKE SA: the caller drops its other sessions with this peer, without
+    /// a message (RFC 7296 section 2.4).
+    InitialContact,
+    /// A rekeying created an IKE SA with this SPI of this end. The session takes its messages.
+    IkeUp(u64),
+    /// An IKE SA of the session exists no longer.
+    IkeDown(u64),
     /// A child SA exists.
     ChildUp(Box<ChildSa>),
     /// A child SA exists no longer, by the SPI of its inbound half.
     ChildDown(u32),
     /// Something worth a line in a log, or a count.
     Event(Event),
-    /// The IKE SA exists no longer; nothing follows.
+    /// The session has ended; nothing follows.
     Closed(Closed),
 }
 
@@ -41,13 +48,17 @@ pub enum Output {
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Event {
     /// A datagram was ignored, for this reason.
-    Ignored(String),
+    Ignored(Refusal),
     /// A peer without authentication reports an error. It may be forged.
     Hint(NotifyType),
     /// The peer asks for a cookie.
     Cookie,
-    /// The IKE SA has no child SA: the peer, or this end, refused with this error.
+    /// A child SA was not created or replaced: the peer, or this end, refused with this error.
     ChildRefused(NotifyType),
+    /// The IKE SA was not replaced: the peer, or this end, refused with this error.
+    RekeyRefused(NotifyType),
+    /// The IKE SA has no PPK: the peer supports none, or lacks the one that was named.
+    NoPpk,
 }
 
 /// Why an IKE SA ended.
@@ -86,6 +97,8 @@ pub struct ChildSa {
     pub remote: Vec<AddressRange>,
     /// ESP is encapsulated in UDP: a NAT is in the path.
     pub in_udp: bool,
+    /// SPI to this end of the child SA that it replaces. That one is deleted afterwards.
+    pub replaces: Option<u32>,
 }
 
 /// Shows no key.
@@ -98,6 +111,7 @@ impl std::fmt::Debug for ChildSa {
             .field("local", &self.local)
             .field("remote", &self.remote)
             .field("in_udp", &self.in_udp)
+            .field("replaces", &self.replaces)
             .finish_non_exhaustive()
     }
 }

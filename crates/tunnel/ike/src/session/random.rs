@@ -1,6 +1,7 @@
 //! Unpredictable numbers without I/O: a pseudo-random function of the caller's seed.
 
 use crate::crypto::{Prf, Secret};
+use std::time::Duration;
 
 /// A generator of nonces, SPIs and IVs.
 #[derive(Clone)]
@@ -12,6 +13,12 @@ pub(super) struct Random {
 impl Random {
     pub(super) fn new(seed: Secret) -> Self {
         Self { seed, used: 0 }
+    }
+
+    /// Numbers so far.
+    #[cfg(test)]
+    pub(super) const fn used(&self) -> u64 {
+        self.used
     }
 
     pub(super) fn bytes(&mut self, count: usize) -> Secret {
@@ -39,5 +46,12 @@ impl Random {
                 return spi;
             }
         }
+    }
+
+    /// A time below the limit.
+    pub(super) fn below(&mut self, limit: Duration) -> Duration {
+        let bytes = self.bytes(2);
+        let part = u16::from_be_bytes(*bytes.first_chunk().expect("2 bytes"));
+        limit * u32::from(part) / (u32::from(u16::MAX) + 1)
     }
 }

@@ -5,6 +5,9 @@ use crate::message::{AddressRange, Identity, IdentityType};
 use std::net::SocketAddr;
 use std::time::Duration;
 
+/// Most additional key exchanges of a suite.
+pub const ADDITIONAL_MAX: usize = 3;
+
 /// Algorithms of an IKE SA.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub struct IkeSuite {
@@ -14,6 +17,8 @@ pub struct IkeSuite {
     pub prf: Prf,
     /// Key exchange.
     pub exchange: KeMethodKind,
+    /// Additional key exchanges (RFC 9370), the first ones first.
+    pub additional: [Option<KeMethodKind>; ADDITIONAL_MAX],
 }
 
 /// Algorithms of a child SA.
@@ -23,6 +28,21 @@ pub struct ChildSuite {
     pub cipher: Cipher,
     /// Extended sequence numbers.
     pub esn: bool,
+    /// Key exchange of CREATE_CHILD_SA. The first child SA has none besides that of its IKE SA.
+    pub exchange: Option<KeMethodKind>,
+    /// Additional key exchanges of CREATE_CHILD_SA (RFC 9370).
+    pub additional: [Option<KeMethodKind>; ADDITIONAL_MAX],
+}
+
+impl ChildSuite {
+    /// The suite in IKE_AUTH, which has no key exchange.
+    pub(super) const fn without_exchange(self) -> Self {
+        Self {
+            exchange: None,
+            additional: [None; ADDITIONAL_MAX],
+            ..self
+        }
+    }
 }
 
 /// Configuration of one end of an IKE SA.
@@ -42,12 +62,53 @@ pub struct Settings {
     pub local: Vec<AddressRange>,
     /// Packets behind the peer.
     pub remote: Vec<AddressRange>,
+    /// Most child SAs that the peer may create.
+    pub children_max: usize,
+    /// IKE_AUTH creates no child SA, if the peer supports that (RFC 6023).
+    pub childless: bool,
+    /// This is the only IKE SA with the peer: it shall forget others (RFC 7296 section 2.4).
+    pub initial_contact: bool,
+    /// Post-quantum pre-shared keys (RFC 8784). The initiator uses the first.
+    pub ppks: Vec<Ppk>,
+    /// When a PPK is required.
+    pub ppk_policy: PpkPolicy,
+    /// Longer messages are fragmented (RFC 7383): bytes of a UDP datagram's content. `None`:
+    /// never.
+    pub datagram: Option<usize>,
+    /// Times until SAs are replaced.
+    pub lifetimes: Lifetimes,
     /// Repetition of requests.
     pub retransmission: Retransmission,
     /// A peer that sent nothing for this time is asked whether it lives.
     pub idle: Duration,
 }
 
+/// A post-quantum pre-shared key.
+#[derive(Clone)]
+pub struct Ppk {
+    /// Its name.
+    pub identity: Vec<u8>,
+    /// The key.
+    pub key: Secret,
+}
+
+/// Whether an IKE SA needs a PPK.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub enum PpkPolicy {
+    /// One that both ends have is used; without one the IKE SA is created too.
+    Optional,
+    /// Without one the peer is refused.
+    Required,
+}
+
+/// Times until this end replaces SAs. Up to a tenth is taken off at random.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct Lifetimes {
+    /// Of the IKE SA.
+    pub ike: Option<Duration>,
+    /// Of child SAs.
+    pub child: Option<Duration>,
+}
 /// Repetition of a request without response (RFC 7296 section 2.4).
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Retransmission {
