@@ -26,6 +26,8 @@ pub(super) struct Creating {
     pub(super) nonce: Vec<u8>,
     /// The value of the key exchange under way.
     pub(super) private: Option<PrivateValue>,
+    /// The peer surely knew the child SA when its rekeying was sent.
+    pub(super) is_known: bool,
     /// The SA of the peer's rekeying of the same SA.
     pub(super) rival: Option<Rival>,
     /// Additional key exchanges are left.
@@ -181,10 +183,18 @@ impl Session {
                 Payload::ResponderSelectors(selectors(remote)),
             ]);
         }
+        let is_known = match &subject {
+            Subject::Child {
+                replaces: Some(old),
+                ..
+            } => self.known_at(*old) <= now,
+            _ => true,
+        };
         let purpose = Purpose::Create(Box::new(Creating {
             subject,
             nonce,
             private,
+            is_known,
             rival: None,
             followup: None,
         }));
@@ -446,8 +456,8 @@ impl Session {
                 let offered = self.settings.child.iter();
                 let method =
                     method.filter(|it| offered.clone().any(|own| own.exchange == Some(*it)));
-                // The response that announces it may be on its way.
-                let is_known = replaces.is_none_or(|old| self.known_at(old) <= now);
+                // The request may have overtaken the response that announced it.
+                let is_known = creating.is_known;
                 let is_temporary =
                     is_temporary || error == NotifyType::CHILD_SA_NOT_FOUND && !is_known;
                 if let Some(method) = method {

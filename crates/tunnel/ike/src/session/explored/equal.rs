@@ -93,6 +93,7 @@ fn hash_pending<H: Hasher>(pending: &Pending, now: Duration, hasher: &mut H) {
                 Subject::Child { replaces, spi, .. } => (replaces, spi).hash(hasher),
                 Subject::Ike { spi } => spi.hash(hasher),
             }
+            creating.is_known.hash(hasher);
             let rival = creating.rival.as_ref();
             rival.map(|it| (it.spi, &it.lowest)).hash(hasher);
         }
