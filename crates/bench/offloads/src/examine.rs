@@ -56,7 +56,7 @@ pub struct Symptom {
 pub struct Finding {
     /// The settings at these levels; none: in every combination.
     pub causes: Vec<Level>,
-    /// What they do.
+    /// Their effect.
     pub symptoms: Vec<Symptom>,
     /// Whether all of them were found at these levels.
     pub in_force: bool,
@@ -75,7 +75,7 @@ pub struct Examination {
     pub found: Answers,
     /// Combinations of the covering array that were tried.
     pub rows: usize,
-    /// Of the pairs of levels that the drivers allow, those that were in force together.
+    /// The pairs of levels that were in force together, of all that the drivers allow.
     pub pairs_covered: usize,
     /// Those pairs.
     pub pairs: usize,

@@ -5,7 +5,7 @@
 //! search continues without those behind it, until the kept ones suffice. This takes about log₂ n
 //! tests for each setting found.
 //!
-//! The result is then tested among opposite settings: where it passes there, settings that both
+//! The result is then tested among opposite settings: if it passes there, settings that both
 //! combinations shared belong to the cause, and are found in the same way.
 
 /// Most factors of a cause: more are a failure that comes and goes.
@@ -26,7 +26,7 @@ pub enum Narrowed {
 /// test.
 ///
 /// # Errors
-/// Those of `fails`.
+/// The levels of `fails`.
 ///
 /// # Panics
 /// If the combinations differ in length.
@@ -41,7 +41,7 @@ pub fn narrow<E>(
     let (differing, shared): (Vec<usize>, Vec<usize>) =
         (0..failing.len()).partition(|&at| failing[at] != passing[at]);
     let mut causes = Vec::new();
-    // What a cause needs is always there with it.
+    // A cause always includes the levels that it needs.
     let with = |base: &[u8], causes: &[usize], candidates: &[usize]| {
         let is_set = |at: usize| {
             causes.contains(&at) || candidates.contains(&at) || is_protected(causes, at)

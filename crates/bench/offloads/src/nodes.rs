@@ -18,7 +18,7 @@ const PORT: u16 = 5209;
 const CHECK_MS: u64 = 150;
 /// Payload of long datagrams: with headers shorter than the smallest usual MTU of a tunnel.
 const DATAGRAM_BYTES: u16 = 1380;
-/// Time limits of programs, far beyond what they need.
+/// Time limits of programs, far beyond their need.
 const TOOL_LIMIT: Duration = Duration::from_secs(10);
 const PROBE_LIMIT: Duration = Duration::from_secs(120);
 /// What the other level of a link's MTU has less.
@@ -68,8 +68,9 @@ pub struct OnNodes<'a> {
 }
 
 impl<'a> OnNodes<'a> {
-    /// The nodes are those of the path, from A to B. Reads all settings and tries which can be changed, starts the server of probes on B, and
-    /// has every node restore its settings at its end, however that comes.
+    /// The nodes are those of the path, from A to B. Reads all settings and tries which can be
+    /// changed, starts the server of probes on B, and has every node restore its settings at its
+    /// end, however that comes.
     ///
     /// # Errors
     /// When a node is gone, or lacks ethtool.
@@ -146,7 +147,7 @@ impl<'a> OnNodes<'a> {
     }
 
     /// Registers the commands that restore features and MTUs, once for each node. A node runs them
-    /// when its caller goes away for whatever reason.
+    /// when its caller goes away for any reason.
     fn restore_at_end(&self, places: &[Place], printed: &BTreeMap<Place, String>) -> Result<()> {
         let mut programs: BTreeMap<NodeId, Vec<Program>> = BTreeMap::new();
         for place in places {

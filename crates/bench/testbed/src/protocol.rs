@@ -1,10 +1,7 @@
-//! The protocol between a run and its stations: one JSON object per line on standard input and
-//! output.
-//!
-//! A station (`cipherbench station`) runs in one network namespace, or on another host behind `ssh
-//! host`. It reads requests until end of file and answers each by its `id` in any order. At end of
-//! file it kills every process it started and exits, so nothing remains even if the process that
-//! started it dies.
+//! The protocol between a run and its stations: a JSON object per line on standard input and
+//! output. A station (`cipherbench station`) runs in one network namespace, or on another host
+//! behind `ssh host`. It reads requests until end of file and answers each by its `id` in any
+//! order. Then it kills every process it started and exits, even if the one that started it died.
 
 mod interface;
 mod load;

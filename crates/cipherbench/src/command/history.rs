@@ -25,10 +25,12 @@ pub(crate) fn history(arguments: &History) -> Result<Exit, Failure> {
         .collect();
     let history =
         compare::history(&all).map_err(|error| Failure::new(Exit::Usage, error.to_string()))?;
-    output::stdout(&match arguments.json {
-        true => history.json(),
-        false => compare::history_text(&history),
-    })?;
+    let text = if arguments.json {
+        history.json()
+    } else {
+        compare::history_text(&history)
+    };
+    output::stdout(&text)?;
     Ok(Exit::Done)
 }
 

@@ -43,8 +43,8 @@ pub fn libcrypto_version() -> Result<String, DeviceError> {
 /// `None`.
 ///
 /// # Errors
-/// [`DeviceError::Unusable`]: both are named, or loading them or libcrypto fails. [`DeviceError::Failed`]: its
-/// self-test fails.
+/// [`DeviceError::Unusable`]: both are named, or loading them or libcrypto fails.
+/// [`DeviceError::Failed`]: its self-test fails.
 pub(crate) fn open(
     provider: Option<&str>,
     engine: Option<&str>,

@@ -40,7 +40,7 @@ impl Subject for Simulated {
 
     fn apply(&mut self, row: &[u8]) -> Result<Vec<u8>, Infallible> {
         let mut row = row.to_vec();
-        // As the kernel does: a feature is off without those that it needs.
+        // As the kernel does: a feature is off without the features that it needs.
         for at in 0..row.len() {
             let off = |other: usize| self.settings[other].value(row[other]) == "off";
             let missing = (0..row.len())
@@ -78,7 +78,7 @@ fn settings() -> Vec<Setting> {
                     interface: (*interface).to_owned(),
                 },
                 feature,
-                // GRO and later ones are off where they are found.
+                // GRO and later ones are off at the beginning.
                 found: feature.word != "gro" && feature.word != "rx-gro-hw",
             })
         })
@@ -294,7 +294,7 @@ proptest! {
             [(TCP, answer(&causes[0])), (UDP, answer(&causes[1]))].into()
         }));
         let found: Vec<_> = result.findings.iter().map(|finding| finding.causes.clone()).collect();
-        // A feature that is off may be off for want of another, which is then as good a cause.
+        // A feature that is off may lack another one, which is then as good a cause.
         let is_on = |cause: &Level| settings[cause.factor].value(cause.level) == "on";
         for cause in [one, two].into_iter().filter(|cause| cause.iter().all(is_on)) {
             prop_assert!(found.contains(&cause), "{:?} not in {:?}", cause, found);

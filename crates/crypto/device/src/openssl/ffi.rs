@@ -1,8 +1,8 @@
 //! Safe types around OpenSSL's libcrypto. With `pkcs11/raw`, this is the only `unsafe` code of this
 //! crate.
 //!
-//! [`raw`] loads libcrypto at run time and declares its functions. A [`Library`] is a provider or an
-//! engine; to make one loads libcrypto, so every other function here is called with it loaded.
+//! [`raw`] loads libcrypto at run time and declares its functions. A [`Library`] is a provider or
+//! an engine; to make one loads libcrypto, so every other function here is called with it loaded.
 //! Values made from a library borrow it, since dropping it unloads its code. Values that are not
 //! `Sync` belong to one thread.
 //!

@@ -179,7 +179,8 @@ impl Reading {
         }
     }
 
-    /// The geometric mean of the repeats, of which changes are ratios; `None` if one is not above 0.
+    /// The geometric mean of the repeats, of which changes are ratios; `None` if one is not above
+    /// 0.
     #[must_use]
     pub fn geometric_mean(&self) -> Option<f64> {
         let logs = self.value.values.iter().map(|repeat| repeat.value.ln());

@@ -272,8 +272,8 @@ pub(super) fn damaged(journal: &Journal) -> Option<Warning> {
         // trial too.
         let trials = journal.trials.iter().filter(|trial| trial.cell == cell.id);
         for trial in trials.flat_map(frame_trials) {
-            // Between the gateways the path itself may send frames twice, as the campaign orders. It
-            // damages only what the gateways then refuse.
+            // Between the gateways the path itself may send frames twice, as the campaign orders.
+            // It damages only what the gateways then refuse.
             let orders = cell.impair.as_ref().is_some_and(ImpairProfile::duplicates);
             let duplicated = if orders { 0 } else { trial.duplicated };
             let counts = [trial.corrupted, duplicated];

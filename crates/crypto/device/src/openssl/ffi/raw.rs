@@ -5,7 +5,8 @@
 //! pointer, as a linked program does through its global offset table.
 //!
 //! Every `unsafe fn` here has two requirements: those of the function in libcrypto's manual, and
-//! that [`load`] has succeeded; for those of [`EngineFunctions`], that it returned [`Engines::Has`].
+//! that [`load`] has succeeded; for those of [`EngineFunctions`], that it returned
+//! [`Engines::Has`].
 
 #![allow(
     clippy::upper_case_acronyms,

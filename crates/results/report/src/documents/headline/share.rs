@@ -84,8 +84,8 @@ impl<'r> Share<'r> {
         differs.map_or_else(String::new, |(here, _)| format!(" with {here}"))
     }
 
-    /// How many repeats the ratios are of, if the figures are of more: ` in the one repeat that both
-    /// have`.
+    /// How many repeats the ratios are of, if the figures are of more: ` in the one repeat that
+    /// both have`.
     pub(crate) fn in_common(&self, metric: Metric) -> String {
         let fewest = self
             .comparisons
