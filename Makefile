@@ -13,7 +13,7 @@ CHAOS ?= 7 20 500 220
 export PATH := $(PATH):$(HOME)/.cargo/bin
 
 .DEFAULT_GOAL := help
-.PHONY: help setup run test build attack bench-capture bench-device bench-direct bench-fleet bench-frames bench-gost bench-handshakes bench-hosts bench-http bench-impair bench-lane bench-memory bench-peers bench-report bench-search campaigns chaos cluster compare-power explore truth emulate soak fuzz fuzz-all lint fmt doc docs tutorials pictures dashboards deny hardening sbom reproducible dist install kernel kubernetes python token peers clean bisect-power dist-test
+.PHONY: help setup run test build attack bench-capture bench-device bench-direct bench-fleet bench-frames bench-gost bench-handshakes bench-hosts bench-http bench-impair bench-lane bench-memory bench-peers bench-report bench-search campaigns chaos cluster compare-power explore truth emulate soak fuzz fuzz-all lint fmt doc docs tutorials pictures dashboards deny hardening sbom reproducible dist install kernel kubernetes python token peers clean bisect-power dist-test replicas
 
 help: ## List the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-16s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -97,6 +97,9 @@ compare-power: ## How often `compare` finds a drop between simulated runs, and o
 
 explore: ## Every order of events of the rollover and of IKE with several faults, exhaustively (some minutes)
 	cargo test --release --locked --package cipherbench-keying --package cipherbench-ike --lib -- --ignored --nocapture explored
+
+replicas: ## Find replicas of known faults of offloads by the doctor, on real interfaces (root; a quarter of an hour)
+	cargo test --workspace --locked --test replicas -- --ignored
 
 truth: ## Bias, coverage, false verdicts, lies found and time on simulated devices of known truth (ARGS=20: seeds)
 	cargo run --release --locked --package cipherbench-trial --example truth -- $(ARGS)

@@ -486,7 +486,7 @@ pub(crate) struct Doctor {
         long,
         value_name = "TIME",
         requires = "offloads",
-        default_value = "10 min"
+        default_value = "10min"
     )]
     #[arg(value_parser = value::long_duration)]
     pub(crate) time: Duration,

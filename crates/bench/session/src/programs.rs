@@ -288,9 +288,8 @@ mod tests {
             let look = || is_here.expect("it is not looked for");
             missing_libcrypto(&cells, look).map(|it| (it.needed_by, it.cells))
         };
-        let hash = "speed: { operations: [sha-256] }";
+        let hash = "speed: { operation: [sha-256], size: [16 B] }";
         assert_eq!(missing("engine", hash, None), None);
-        assert_eq!(missing("softhsm", "kat", None), None);
         assert_eq!(missing("openssl", hash, Some(true)), None);
         let of = |dut: &str, cell: &str| Some((vec![dut.to_owned()], vec![cell.to_owned()]));
         let found = missing(

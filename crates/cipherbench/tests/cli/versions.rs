@@ -136,10 +136,7 @@ pub(crate) fn a_program_that_changes_ends_the_run_it_belongs_to() {
         .exits(3)
         .says("two has changed since the run began");
     fs::remove_file(sandbox.path("two")).unwrap();
-    // A missing program is reported as any other.
-    resume()
-        .exits(3)
-        .says("two  for DUT cipherbench two: all cells");
+    resume().exits(3).says("two cannot be read any more");
     wrapper(&sandbox, "two");
     sandbox.recorded_with(resume(), 0);
 }

@@ -70,6 +70,8 @@ fn main() -> ExitCode {
             test();
             Ok(Completion::Completed)
         })
+        // Each takes two minutes: `make replicas`.
+        .with_ignored_flag(true)
     });
     let mut arguments = Arguments::from_args();
     // Rates are compared, so that labs must not run side by side.
