@@ -165,7 +165,7 @@ impl<'a> OnNodes<'a> {
             let features = parse(&printed[place]);
             for feature in &FEATURES {
                 if let Some(found) = features.get(feature.printed).filter(|found| !found.fixed) {
-                    let value = crate::setting::on_or_off(found.on);
+                    let value = crate::setting::on_or_off(found.wanted);
                     let words = ["ethtool", "-K", &place.interface, feature.word, value];
                     restore.push(Program::new(words));
                 }
@@ -201,13 +201,13 @@ impl<'a> OnNodes<'a> {
             let said = self.set(place, &[(feature.word, !found.on)])?;
             let changed = is_on(&self.read(place)?) == Some(!found.on);
             // What depends on it goes with it, and comes back with it.
-            self.set(place, &[(feature.word, found.on)])?;
+            self.set(place, &[(feature.word, found.wanted)])?;
             let before = parse(printed);
             let all: Vec<_> = FEATURES
                 .iter()
                 .filter_map(|it| Some((it.word, before.get(it.printed)?)))
                 .filter(|(_, it)| !it.fixed)
-                .map(|(word, it)| (word, it.on))
+                .map(|(word, it)| (word, it.wanted))
                 .collect();
             self.set(place, &all)?;
             if changed {

@@ -232,6 +232,8 @@ pub(crate) const fn on_or_off(on: bool) -> &'static str {
 pub struct Printed {
     /// Whether it is on.
     pub on: bool,
+    /// Whether it should be on: some are off as long as another one is.
+    pub wanted: bool,
     /// Whether the driver does not allow a change.
     pub fixed: bool,
 }
@@ -248,8 +250,13 @@ pub fn parse(text: &str) -> BTreeMap<&str, Printed> {
                 "off" => false,
                 _ => return None,
             };
-            let fixed = words.any(|word| word == "[fixed]");
-            Some((name.trim(), Printed { on, fixed }))
+            // `[fixed]`, `[requested on]`, or nothing.
+            let (fixed, wanted) = match (words.next(), words.next()) {
+                (Some("[fixed]"), _) => (true, on),
+                (Some("[requested"), Some(value)) => (false, value == "on]"),
+                _ => (false, on),
+            };
+            Some((name.trim(), Printed { on, wanted, fixed }))
         })
         .collect()
 }
@@ -280,11 +287,11 @@ mod tests {
                     rx-gro-hw: off [fixed]\n\
                     generic-receive-offload: off [requested on]\n";
         let printed = parse(text);
-        let of = |on, fixed| Some(Printed { on, fixed });
+        let of = |on, wanted, fixed| Some(Printed { on, wanted, fixed });
         let get = |name| printed.get(name).copied();
-        assert_eq!(get("rx-checksumming"), of(true, false));
-        assert_eq!(get("rx-gro-hw"), of(false, true));
-        assert_eq!(get("generic-receive-offload"), of(false, false));
+        assert_eq!(get("rx-checksumming"), of(true, true, false));
+        assert_eq!(get("rx-gro-hw"), of(false, false, true));
+        assert_eq!(get("generic-receive-offload"), of(false, true, false));
         assert_eq!(get("Features for w0"), None);
     }
 

@@ -10,7 +10,7 @@ use offloads::{OnNodes, PathUnderTest, Place, Report, Subject, examine};
 use plan::{Direction, LabKind, Plan};
 use std::path::Path;
 use std::time::{Duration, Instant};
-use testbed::{Bench, DIRECT, Interrupt, Links, NodeId, PATH, RunningDut};
+use testbed::{Bench, DIRECT, Interrupt, Links, NodeId, PATH};
 use trial::Done;
 
 /// DUTs that a path can lead through, by their names in campaigns.
@@ -66,7 +66,7 @@ pub fn examine_offloads(
     reporter.notice(&format!("{path}: looking at its settings\n"));
     bench.configure(links)?;
     let running = bench.start_dut(&cell.dut, links, Direction::Both)?;
-    let examined = look(&bench, &running, (&path, time, begin), reporter);
+    let examined = look(&bench, (&path, time, begin), reporter);
     // Also after an error, which matters more.
     let stopped = bench.stop_dut(running);
     let examined = examined.map_err(|error| match error {
@@ -100,7 +100,6 @@ fn plan(lab: &LabFile, through: &str) -> Result<Plan, SessionError> {
 
 fn look(
     bench: &NamespaceLab,
-    running: &RunningDut,
     (path, time, begin): (&str, Duration, Instant),
     reporter: &Reporter,
 ) -> testbed::Result<Offloads> {
@@ -110,7 +109,8 @@ fn look(
     };
     let under_test = PathUnderTest {
         target: bench.target(),
-        frames: running.frame_path.clone(),
+        // Their receivers see packets before the kernel cuts them, and would take them for damage.
+        frames: None,
         beside: DIRECT.map(place).to_vec(),
         links: [[PATH[0], PATH[1]], [PATH[5], PATH[4]]]
             .map(|ends| ends.map(place))

@@ -332,7 +332,7 @@ fn main() -> ExitCode {
         tests!(None, devices: speeds_of_devices_are_a_run),
         tests!(no_lab, runs: json_output_is_pure_and_quiet_prints_nothing_else),
         tests!(no_lab, faults: doctor_applies_settings_and_reverts_them_exactly),
-        tests!(no_lab, offloads: the_path_through_our_encryptor_is_intact_in_every_combination),
+        tests!(no_lab, offloads: no_combination_damages_packets_through_our_encryptor),
         tests!(None, frames:
             the_lab_in_memory_measures_without_any_privilege,
             calibrate_measures_the_tester_alone,

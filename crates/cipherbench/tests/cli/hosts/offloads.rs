@@ -24,7 +24,7 @@ pub(crate) fn an_examination_over_the_interface_of_the_session_is_refused() {
     only_refused(
         ended
             .says("`hosts.a`")
-            .says("10.99.0.1 is connected to this machine (10.99.0.2)"),
+            .says("10.99.0.1 is connected to this machine over it"),
     );
     hosts.assert_free(&sandbox);
 }
