@@ -337,7 +337,6 @@ fn main() -> ExitCode {
             the_lab_in_memory_measures_without_any_privilege,
             calibrate_measures_the_tester_alone,
         ),
-        tests!(no_lab, bisect: the_revision_that_slows_a_device_is_found),
         tests!(no_lab, sabotage:
             without_harm_the_figures_stand,
             every_core_is_taken_by_another_program,
