@@ -35,7 +35,7 @@ pub(crate) fn an_ended_examination_restores_every_offload() {
         let sandbox = Sandbox::new();
         let hosts = Hosts::new(&sandbox);
         let [left, right] = &hosts.hosts;
-        left.run("ethtool -K cable0 sg off gro on");
+        left.run("ethtool -K cable0 tso off gro on");
         let before = [settings(left), settings(right)];
         let mut run = start(&mut hosts.program(&sandbox, &EXAMINE));
         let errors = run.stderr.take().expect("its output");
