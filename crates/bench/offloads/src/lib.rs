@@ -2,7 +2,7 @@
 //!
 //! ```text
 //! settings ─► covering ─► rows ─► Subject ─► answers ─► examine ─► narrow ─► findings ─► report
-//!                                 (nodes)   (probe, frames)
+//!                                 (nodes)   (probe)
 //! ```
 //!
 //! Every pair of settings is tried by a covering array; a combination that fails or is slow is then

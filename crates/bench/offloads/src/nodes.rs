@@ -1,16 +1,14 @@
 //! The settings and questions of a lab that is up.
 
 use crate::examine::Subject;
-use crate::observed::{Answers, Asked, Question, answers, frames};
+use crate::observed::{Answer, Answers, Asked, Question, answers};
 use crate::setting::{FEATURES, Place, Setting, parse};
 use probe::{Findings, Way};
 use std::collections::BTreeMap;
 use std::net::Ipv4Addr;
 use std::time::Duration;
 use testbed::protocol::{Program, Ready, Request, Response, THIS_PROGRAM, millis};
-use testbed::{FrameEnd, FramePath, Node, NodeId, Result};
-use traffic_spec::{Addresses, Receive, Report as FrameReport, Role, Send, Spec};
-use wire::mix::{Contents, FrameMix, Share, TestFrames};
+use testbed::{Node, NodeId, Result};
 
 /// TCP port of the probe's server on B.
 const PORT: u16 = 5209;
@@ -23,19 +21,12 @@ const TOOL_LIMIT: Duration = Duration::from_secs(10);
 const PROBE_LIMIT: Duration = Duration::from_secs(120);
 /// What the other level of a link's MTU has less.
 const LESS_MTU_BYTES: u16 = 200;
-/// Frames per second of the test frames, and their time.
-const FRAMES_PER_S: u64 = 20_000;
-const FRAMES_NS: u64 = 100_000_000;
-/// Time for the last frames.
-const FRAMES_DRAIN: Duration = Duration::from_millis(500);
 
 /// The path to examine.
 #[derive(Debug, Clone)]
 pub struct PathUnderTest {
     /// B's address.
     pub target: Ipv4Addr,
-    /// The ends of the test frames' path; `None`: no test frames.
-    pub frames: Option<FramePath>,
     /// Interfaces of the lab's links that the path does not cross.
     pub beside: Vec<Place>,
     /// Both ends of links whose MTU is a setting: those of the stations, which packets of A and B
@@ -64,7 +55,6 @@ pub struct OnNodes<'a> {
     refused: Vec<Refused>,
     /// Levels in force.
     row: Vec<u8>,
-    tag: u16,
 }
 
 impl<'a> OnNodes<'a> {
@@ -84,7 +74,6 @@ impl<'a> OnNodes<'a> {
             settings: Vec::new(),
             refused: Vec::new(),
             row: Vec::new(),
-            tag: 0,
         };
         let places = on_nodes.places()?;
         let printed = on_nodes.printed(&places)?;
@@ -137,12 +126,7 @@ impl<'a> OnNodes<'a> {
 
     /// What `ethtool -k` prints of each interface.
     fn printed(&self, places: &[Place]) -> Result<BTreeMap<Place, String>> {
-        let read = |place: &Place| {
-            let text = self
-                .node(place.node)
-                .output(["ethtool", "-k", &place.interface])?;
-            Ok((place.clone(), text))
-        };
+        let read = |place: &Place| Ok((place.clone(), self.read(place)?));
         places.iter().map(read).collect()
     }
 
@@ -186,7 +170,13 @@ impl<'a> OnNodes<'a> {
     fn try_features(&mut self, place: &Place, printed: &str) -> Result<()> {
         let found = parse(printed);
         let known = FEATURES.iter();
-        for (feature, found) in known.filter_map(|it| Some((it, *found.get(it.printed)?))) {
+        let known = known.filter_map(|it| Some((it, *found.get(it.printed)?)));
+        let known: Vec<_> = known.collect();
+        let changeable = known.iter().filter(|(_, it)| !it.fixed);
+        let as_found: Vec<_> = changeable
+            .map(|(it, found)| (it.word, found.wanted))
+            .collect();
+        for (feature, found) in known {
             let refused = |reason: &str| Refused {
                 at: place.clone(),
                 feature: feature.word,
@@ -202,14 +192,7 @@ impl<'a> OnNodes<'a> {
             let changed = is_on(&self.read(place)?) == Some(!found.on);
             // What depends on it goes with it, and comes back with it.
             self.set(place, &[(feature.word, found.wanted)])?;
-            let before = parse(printed);
-            let all: Vec<_> = FEATURES
-                .iter()
-                .filter_map(|it| Some((it.word, before.get(it.printed)?)))
-                .filter(|(_, it)| !it.fixed)
-                .map(|(word, it)| (word, it.wanted))
-                .collect();
-            self.set(place, &all)?;
+            self.set(place, &as_found)?;
             if changed {
                 self.settings.push(Setting::Feature {
                     at: place.clone(),
@@ -284,94 +267,6 @@ impl<'a> OnNodes<'a> {
         };
         Ok(self.settings.iter().zip(row).map(level).collect())
     }
-
-    /// Sends test frames in a direction, and checks them.
-    fn frames(&mut self, path: &FramePath) -> Result<crate::observed::Answer> {
-        self.tag = self.tag.wrapping_add(1);
-        let share = |frame_bytes| Share {
-            frame_bytes,
-            weight: 1,
-        };
-        let test = TestFrames {
-            mix: FrameMix {
-                name: "mix".to_owned(),
-                shares: [64, 594, 1218].map(share).to_vec(),
-            },
-            flows: 4,
-            tunnels: 1,
-            contents: Contents::Fixed,
-        };
-        let count = FRAMES_PER_S * FRAMES_NS / 1_000_000_000;
-        let receive = Role::Receive(Receive {
-            frames: test.clone(),
-            expected: Some(count),
-            peer: None,
-            first_frames: None,
-            bins: None,
-            periods: None,
-            variation: false,
-            sender_clock: None,
-            reflected: false,
-        });
-        let FramePath { source, sink } = path;
-        let send = Role::Send(Send {
-            addresses: Addresses {
-                source_mac: source.mac,
-                target_mac: source.next_hop_mac,
-                source: source.test_address.into(),
-                target: sink.test_address.into(),
-            },
-            frames: test,
-            frames_per_s: Some(FRAMES_PER_S),
-            duration_ns: FRAMES_NS,
-            burst_ns: 1_000_000,
-            peer: None,
-            keep_rate: true,
-            then: None,
-            start_ns: None,
-        });
-        let receiver = self.start_frames(sink, receive)?;
-        let sender = self.start_frames(source, send)?;
-        let sent = self.node(source.node).wait(sender, TOOL_LIMIT)?;
-        let node = self.node(sink.node);
-        // It ends by itself once all have arrived.
-        let begin = std::time::Instant::now();
-        while node.status(receiver)?.is_none() && begin.elapsed() < FRAMES_DRAIN {
-            std::thread::sleep(Duration::from_millis(5));
-        }
-        let received = node.stop(receiver, TOOL_LIMIT)?;
-        let report = |ended: &testbed::protocol::Ended| {
-            let last = ended.stdout.lines().last().unwrap_or_default();
-            serde_json::from_str::<FrameReport>(last).ok()
-        };
-        let sent = report(&sent).and_then(|report| report.sent);
-        let received = report(&received).and_then(|report| report.received);
-        Ok(match (sent, received) {
-            (Some(sent), Some(received)) => {
-                frames(sent.frames, received.frames, received.corrupted)
-            }
-            _ => crate::observed::Answer {
-                note: Some("no test frames could be sent or received".to_owned()),
-                ..Default::default()
-            },
-        })
-    }
-
-    fn start_frames(&self, end: &FrameEnd, role: Role) -> Result<u64> {
-        let spec = Spec {
-            interface: end.interface.clone(),
-            port: None,
-            threads: 1,
-            tag: self.tag,
-            role,
-        };
-        let spec = serde_json::to_string(&spec).expect("plain data has a JSON form");
-        let program = Program {
-            ready: Ready::Line(traffic_spec::READY.to_owned()),
-            ..Program::new([THIS_PROGRAM, "frames"]).with_input(spec)
-        };
-        self.node(end.node).start(program, TOOL_LIMIT)
-    }
 }
 
 fn is_at(setting: &Setting, place: &Place) -> bool {
@@ -432,26 +327,6 @@ impl Subject for OnNodes<'_> {
 
     fn answers(&mut self, only: Option<Asked>) -> Result<Answers> {
         let mut found = Answers::new();
-        let frame_path = self.path.frames.clone();
-        for way in Way::BOTH {
-            let asked = Asked {
-                question: Question::Frames,
-                way,
-            };
-            if let Some(path) = &frame_path
-                && only.is_none_or(|only| only == asked)
-            {
-                let path = match way {
-                    Way::Up => path.clone(),
-                    Way::Down => path.reversed(),
-                };
-                let answer = self.frames(&path)?;
-                found.insert(asked, answer);
-            }
-        }
-        if only.is_some_and(|only| only.question == Question::Frames) {
-            return Ok(found);
-        }
         let checks = only.and_then(|only| match only.question {
             Question::Probe(check) => Some((only.way, check)),
             _ => None,
@@ -477,7 +352,7 @@ impl Subject for OnNodes<'_> {
                             question: Question::Probe(check),
                             way,
                         };
-                        let answer = crate::observed::Answer {
+                        let answer = Answer {
                             fault: Some(fault.clone()),
                             ..Default::default()
                         };

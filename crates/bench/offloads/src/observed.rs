@@ -4,7 +4,7 @@ use probe::{Check, DatagramCounts, Datagrams, Findings, PathMtu, StreamCounts, W
 use std::collections::BTreeMap;
 use std::fmt;
 
-/// Share of datagrams or frames that a busy machine may lose: a hundredth.
+/// Share of datagrams that a busy machine may lose: a hundredth.
 const LOSS_PARTS: u64 = 100;
 
 /// A question about a path.
@@ -14,8 +14,6 @@ pub enum Question {
     Mtu,
     /// TCP or UDP of the kernel.
     Probe(Check),
-    /// Our checked frames.
-    Frames,
 }
 
 /// A question in one direction.
@@ -36,7 +34,6 @@ impl fmt::Display for Asked {
         match self.question {
             Question::Mtu => write!(f, "path MTU {way}"),
             Question::Probe(check) => write!(f, "{check} {way}"),
-            Question::Frames => write!(f, "test frames {way}"),
         }
     }
 }
@@ -139,7 +136,7 @@ fn datagrams(counts: &DatagramCounts) -> Answer {
         Some((count, how)) => Some(format!(
             "corrupted: {count} of {sent} datagrams arrive {how}"
         )),
-        None => lost_fault(lost, sent, "datagrams"),
+        None => lost_fault(lost, sent),
     };
     Answer {
         fault,
@@ -152,25 +149,9 @@ fn datagrams(counts: &DatagramCounts) -> Answer {
     }
 }
 
-/// The answer about frames: intact ones and damaged ones of those sent.
-#[must_use]
-pub(crate) fn frames(sent: u64, intact: u64, damaged: u64) -> Answer {
-    let fault = if damaged > 0 {
-        Some(format!(
-            "corrupted: {damaged} of {sent} frames arrive damaged"
-        ))
-    } else {
-        lost_fault(sent.saturating_sub(intact), sent, "frames")
-    };
-    Answer {
-        fault,
-        ..Answer::default()
-    }
-}
-
-fn lost_fault(lost: u64, sent: u64, what: &str) -> Option<String> {
+fn lost_fault(lost: u64, sent: u64) -> Option<String> {
     (lost > sent / LOSS_PARTS || sent == 0)
-        .then(|| format!("lost: {lost} of {sent} {what} do not arrive"))
+        .then(|| format!("lost: {lost} of {sent} datagrams do not arrive"))
 }
 
 fn rate(bytes: u64, elapsed_ns: u64) -> Option<f64> {

@@ -109,8 +109,6 @@ fn look(
     };
     let under_test = PathUnderTest {
         target: bench.target(),
-        // Their receivers see packets before the kernel cuts them, and would take them for damage.
-        frames: None,
         beside: DIRECT.map(place).to_vec(),
         links: [[PATH[0], PATH[1]], [PATH[5], PATH[4]]]
             .map(|ends| ends.map(place))

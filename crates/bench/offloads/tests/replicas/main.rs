@@ -362,7 +362,6 @@ impl Replicated {
         ];
         let path = PathUnderTest {
             target: [10, 2, 0, 2].into(),
-            frames: None,
             beside: others.map(place).to_vec(),
             links,
         };
