@@ -7,9 +7,10 @@
 use crate::file::{digest, is_program};
 use crate::git::Repository;
 use crate::record::Made;
-use crate::shell::{self, Ended};
+use crate::shell;
 use crate::{BisectingError, Version};
-use guard::{RelativePath, Writers, visible_lines};
+use guard::{RelativePath, Writers};
+use session::software::{Ended, last_lines};
 use sha2::{Digest, Sha256};
 use std::fs::{self, DirBuilder, File};
 use std::io;
@@ -23,7 +24,7 @@ use units::human::duration;
 /// Lines of a build's output in a message.
 const LINES: usize = 3;
 /// Bytes of a build's output that are read for them.
-const TAIL_BYTES: usize = 4096;
+const TAIL_BYTES: u64 = 4096;
 /// Name of the work tree in its private folder.
 const TREE: &str = "tree";
 
@@ -99,7 +100,7 @@ impl Builder {
         let ended = shell::run(&self.command, tree, log, self.limit, interrupt)
             .map_err(|error| BisectingError::io("run", "sh", error))?;
         let broken = |problem: String| {
-            let said = last_lines(&log_path);
+            let said = last_lines(&log_path, LINES, TAIL_BYTES);
             Ok(Built::Broken(format!(
                 "{problem}{said}\nits output: {}",
                 log_path.display()
@@ -182,26 +183,4 @@ fn keep(program: &Path, kept: &Path) -> io::Result<()> {
     fs::copy(program, copy.path())?;
     copy.persist(kept)?;
     Ok(())
-}
-
-/// The last lines of a build's output, each on a line.
-fn last_lines(log: &Path) -> String {
-    use std::io::{Read, Seek, SeekFrom};
-    let read = || -> io::Result<Vec<u8>> {
-        let mut file = File::open(log)?;
-        let length = file.metadata()?.len();
-        file.seek(SeekFrom::Start(length.saturating_sub(TAIL_BYTES as u64)))?;
-        let mut bytes = Vec::new();
-        file.take(TAIL_BYTES as u64).read_to_end(&mut bytes)?;
-        Ok(bytes)
-    };
-    let bytes = read().unwrap_or_default();
-    let text = String::from_utf8_lossy(&bytes);
-    let text = visible_lines(&text);
-    let lines: Vec<&str> = text
-        .lines()
-        .filter(|line| !line.trim().is_empty())
-        .collect();
-    let last = lines.iter().skip(lines.len().saturating_sub(LINES));
-    last.map(|line| format!("\n  {line}")).collect()
 }

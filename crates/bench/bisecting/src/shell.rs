@@ -1,28 +1,13 @@
 //! The command of a build, with a limit on its time.
 
-use nix::sys::signal::{Signal, killpg};
-use nix::unistd::Pid;
+use session::software::{Ended, await_end, kill_group};
 use std::fs::File;
 use std::io;
 use std::os::unix::process::CommandExt;
 use std::path::Path;
-use std::process::{Command, ExitStatus, Stdio};
-use std::thread;
-use std::time::{Duration, Instant};
+use std::process::{Command, Stdio};
+use std::time::Duration;
 use testbed::Interrupt;
-
-/// Polling interval of a running command.
-const POLL: Duration = Duration::from_millis(20);
-
-/// The end of a command.
-pub(crate) enum Ended {
-    /// By itself.
-    Exited(ExitStatus),
-    /// Killed at the limit.
-    TimedOut,
-    /// Killed after Ctrl-C.
-    Interrupted,
-}
 
 /// Variables that lead git to another repository.
 pub(crate) const GIT_VARIABLES: [&str; 6] = [
@@ -56,26 +41,9 @@ pub(crate) fn run(
     for variable in GIT_VARIABLES {
         shell.env_remove(variable);
     }
-    let began = Instant::now();
     let mut child = shell.spawn()?;
-    let group = Pid::from_raw(child.id().cast_signed());
-    // No thread waits for it: entering a user namespace needs a process with one thread.
-    let ended = loop {
-        if let Some(status) = child.try_wait()? {
-            break Ended::Exited(status);
-        }
-        if interrupt.is_set() {
-            break Ended::Interrupted;
-        }
-        if began.elapsed() >= limit {
-            break Ended::TimedOut;
-        }
-        thread::sleep(POLL);
-    };
-    // Fails if the group is empty, which is the usual end.
-    let _ = killpg(group, Signal::SIGKILL);
-    if !matches!(ended, Ended::Exited(_)) {
-        child.wait()?;
-    }
+    let ended = await_end(&mut child, limit, interrupt)?;
+    // What the command has left behind, in the usual case nothing.
+    kill_group(&child);
     Ok(ended)
 }

@@ -1,8 +1,8 @@
 //! The hash of this program's file: whether a host has the same file, and whether it arrived whole.
 
-use sha2::{Digest, Sha256};
-use std::fs::File;
-use std::io::{self, Read};
+use crate::programs::digest;
+use std::io;
+use std::path::Path;
 use testbed::protocol::THIS_PROGRAM;
 use testbed::{LabError, Result};
 
@@ -24,15 +24,5 @@ pub fn expect_whole(hash: &str) -> Result<()> {
 /// SHA-256 of this program, in hexadecimal.
 pub(crate) fn own_hash() -> io::Result<String> {
     // The running file, although a newer build may have taken its name.
-    let mut file = File::open(THIS_PROGRAM)?;
-    let mut hasher = Sha256::new();
-    let mut buffer = vec![0; 1 << 20];
-    loop {
-        match file.read(&mut buffer)? {
-            0 => break,
-            bytes => hasher.update(&buffer[..bytes]),
-        }
-    }
-    let hash = hasher.finalize();
-    Ok(base16ct::lower::encode_string(&hash))
+    digest(Path::new(THIS_PROGRAM))
 }

@@ -1,8 +1,11 @@
 //! The programs that a campaign names: built and identified before anything is measured.
 
 mod build;
+mod process;
 mod sources;
 mod store;
+
+pub use process::{Ended, await_end, kill_group, last_lines};
 
 use crate::error::SessionError;
 use crate::reporter::Reporter;

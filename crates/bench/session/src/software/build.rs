@@ -1,11 +1,9 @@
 //! A build: its command, its end, and the file that it leaves.
 
+use super::process::{Ended, await_end, last_lines};
 use super::sources::{self, part};
 use super::store::Store;
 use crate::error::SessionError;
-use guard::visible_lines;
-use nix::sys::signal::{Signal, killpg};
-use nix::unistd::Pid;
 use plan::Build;
 use sha2::Sha256;
 use sha2::digest::Digest;
@@ -13,23 +11,19 @@ use std::fs;
 use std::os::unix::fs::PermissionsExt;
 use std::os::unix::process::CommandExt;
 use std::path::{Path, PathBuf};
-use std::process::{Child, Command, ExitStatus, Stdio};
-use std::thread;
-use std::time::{Duration, Instant};
+use std::process::{Command, Stdio};
+use std::time::Duration;
 use testbed::{Interrupt, LabError};
 
 /// Variables of a build's environment.
 const VERSION: &str = "CIPHERBENCH_VERSION";
 const PROGRAM: &str = "CIPHERBENCH_PROGRAM";
 
-/// Polling interval of a running build.
-const STEP: Duration = Duration::from_millis(20);
-
 /// Lines of a failed build's output that its error quotes.
 const LINES_QUOTED: usize = 15;
 
 /// Most bytes of the output that are searched for them.
-const OUTPUT_BYTES_MAX: usize = 16 << 10;
+const OUTPUT_BYTES_MAX: u64 = 16 << 10;
 
 /// One build of one version.
 pub(super) struct Task<'p> {
@@ -120,23 +114,25 @@ impl<'p> Task<'p> {
             // All that it starts is killed with it.
             .process_group(0);
         let child = command.spawn();
-        let child = child.map_err(|error| {
+        let mut child = child.map_err(|error| {
             let folder = self.folder.display();
             failed(format!("its build cannot be started in {folder}: {error}"))
         })?;
         let limit = Duration::from_nanos(self.build.limit_ns);
-        let ended = await_end(child, limit, interrupt)?;
-        let said = || last_lines(log.path());
+        let ended = await_end(&mut child, limit, interrupt)
+            .map_err(|error| SessionError::Program(format!("a build is lost: {error}")))?;
+        let said = || last_lines(log.path(), LINES_QUOTED, OUTPUT_BYTES_MAX);
         match ended {
-            None => Err(failed(format!(
+            Ended::Interrupted => Err(SessionError::Lab(LabError::Interrupted)),
+            Ended::TimedOut => Err(failed(format!(
                 "its build did not end within {} (`limit`){}",
                 units::time::print(limit),
                 said()
             ))),
-            Some(status) if !status.success() => {
+            Ended::Exited(status) if !status.success() => {
                 Err(failed(format!("its build failed ({status}){}", said())))
             }
-            Some(_) => self
+            Ended::Exited(_) => self
                 .check_program()
                 .map_err(|reason| failed(format!("{reason}{}", said()))),
         }
@@ -165,54 +161,4 @@ impl<'p> Task<'p> {
             quoted(&self.build.command)
         )
     }
-}
-
-/// Waits for a build's end; `None` if it was killed at its limit.
-fn await_end(
-    mut child: Child,
-    limit: Duration,
-    interrupt: &Interrupt,
-) -> Result<Option<ExitStatus>, SessionError> {
-    let begun = Instant::now();
-    let end = |child: &mut Child| {
-        let group = Pid::from_raw(child.id().cast_signed());
-        // It is not reaped yet, so the number is still its group's.
-        let _ = killpg(group, Signal::SIGKILL);
-        let _ = child.wait();
-    };
-    loop {
-        match child.try_wait() {
-            Ok(Some(status)) => return Ok(Some(status)),
-            Ok(None) => {}
-            Err(error) => {
-                end(&mut child);
-                return Err(SessionError::Program(format!("a build is lost: {error}")));
-            }
-        }
-        if interrupt.is_set() {
-            end(&mut child);
-            return Err(SessionError::Lab(LabError::Interrupted));
-        }
-        if begun.elapsed() >= limit {
-            end(&mut child);
-            return Ok(None);
-        }
-        thread::sleep(STEP);
-    }
-}
-
-/// The end of a build's output, indented below a message; empty if it printed nothing.
-fn last_lines(log: &Path) -> String {
-    let bytes = fs::read(log).unwrap_or_default();
-    let end = &bytes[bytes.len().saturating_sub(OUTPUT_BYTES_MAX)..];
-    let text = String::from_utf8_lossy(end);
-    let lines: Vec<&str> = text
-        .lines()
-        .filter(|line| !line.trim().is_empty())
-        .collect();
-    let last = &lines[lines.len().saturating_sub(LINES_QUOTED)..];
-    let quoted = last
-        .iter()
-        .map(|line| format!("\n  {}", visible_lines(line)));
-    quoted.collect()
 }
