@@ -1,12 +1,21 @@
 //! Trials that a busy machine spoils are repeated, and after that the test is skipped, loudly.
 //!
-//! Only the record of a trial decides whether the machine was the cause: each failed check must be
-//! one that a busy machine fails. A test that fails for any other reason fails.
+//! The record of a trial decides whether the machine was the cause: each failed check must be one
+//! that a busy machine fails. A test that fails for any other reason fails, unless the hypervisor
+//! took the machine's time away meanwhile: then a limit of time may have ended anything.
 
+use std::any::Any;
 use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
 
 /// Repeats of what a busy machine spoilt.
 pub const REPEATS: usize = 3;
+
+/// The share of the machine's time that the hypervisor may take before a failure proves nothing. A
+/// machine of a laboratory has less than 1 %; at 10 % all tests have passed many times.
+const STOLEN_SHARE: f64 = 0.15;
+
+/// Repeats of a test that failed while the machine was taken away. They are slow there.
+const STOLEN_REPEATS: usize = 2;
 
 /// Checks that a busy machine fails.
 const OF_THE_MACHINE: [&str; 11] = [
@@ -64,9 +73,117 @@ pub fn repeated<T>(repeats: usize, mut attempt: impl FnMut() -> T) -> Result<T, 
     Err(spoilt.join("; again: "))
 }
 
+/// Runs a test of a laboratory, repeated as by [`repeated`], and also while it fails on a machine
+/// whose time the hypervisor takes; returns why it was skipped, if it was.
+pub fn skipped_in_lab(repeats: usize, mut test: impl FnMut()) -> Option<String> {
+    let mut watched = || {
+        let before = ticks();
+        let Err(payload) = catch_unwind(AssertUnwindSafe(&mut test)) else {
+            return;
+        };
+        let stolen = stolen_share(before, ticks());
+        if payload.is::<TooBusy>() || stolen < STOLEN_SHARE {
+            resume_unwind(payload);
+        }
+        resume_unwind(Box::new(Stolen(format!(
+            "it failed while the hypervisor took {:.0} % of the machine: {}",
+            stolen * 100.0,
+            words(&*payload)
+        ))));
+    };
+    let why = until_decided(STOLEN_REPEATS, || repeated(repeats, &mut watched))?;
+    eprintln!("SKIPPED: this machine is too busy: {why}");
+    Some(why)
+}
+
+/// A failure that the hypervisor may have caused.
+struct Stolen(String);
+
+/// Makes an attempt again while it ends by [`Stolen`]; returns why it was not decided.
+fn until_decided(
+    repeats: usize,
+    mut attempt: impl FnMut() -> Result<(), String>,
+) -> Option<String> {
+    let mut spoilt = Vec::new();
+    while spoilt.len() <= repeats {
+        match catch_unwind(AssertUnwindSafe(&mut attempt)) {
+            Ok(decided) => return decided.err(),
+            Err(payload) => match payload.downcast::<Stolen>() {
+                Ok(stolen) => {
+                    eprintln!("{}", stolen.0);
+                    spoilt.push(stolen.0);
+                }
+                Err(other) => resume_unwind(other),
+            },
+        }
+    }
+    Some(spoilt.join("; again: "))
+}
+
+/// What a panic said.
+fn words(payload: &(dyn Any + Send)) -> &str {
+    let text = payload.downcast_ref::<&str>().copied();
+    text.or_else(|| payload.downcast_ref::<String>().map(String::as_str))
+        .unwrap_or("a panic without words")
+}
+
+/// All time of the machine's CPUs since it started, and what the hypervisor took of it, in ticks;
+/// zeros where the kernel does not tell.
+fn ticks() -> [u64; 2] {
+    let stat = std::fs::read_to_string("/proc/stat").unwrap_or_default();
+    let counts = stat.lines().next().unwrap_or_default().split(' ');
+    // user nice system idle iowait irq softirq steal; guests' time is in user and nice already.
+    let counts: Vec<u64> = counts.filter_map(|word| word.parse().ok()).collect();
+    let stolen = counts.get(7).copied().unwrap_or(0);
+    [counts.iter().take(8).sum(), stolen]
+}
+
+fn stolen_share(before: [u64; 2], after: [u64; 2]) -> f64 {
+    let [all, stolen] = [0, 1].map(|index| after[index].saturating_sub(before[index]));
+    stolen as f64 / all.max(1) as f64
+}
+
 /// Runs a test, repeated as by [`repeated`]; returns why it was skipped, if it was.
 pub fn skipped(repeats: usize, test: impl FnMut()) -> Option<String> {
     let why = repeated(repeats, test).err()?;
     eprintln!("SKIPPED: this machine is too busy: {why}");
     Some(why)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::cell::Cell;
+
+    #[test]
+    fn only_failures_on_a_machine_that_was_taken_away_are_made_again() {
+        let made = Cell::new(0);
+        let stolen_until = |good: usize| {
+            made.set(0);
+            until_decided(STOLEN_REPEATS, || {
+                made.set(made.get() + 1);
+                if made.get() < good {
+                    resume_unwind(Box::new(Stolen(format!("attempt {}", made.get()))));
+                }
+                Ok(())
+            })
+        };
+        assert_eq!((stolen_until(1), made.get()), (None, 1));
+        assert_eq!((stolen_until(3), made.get()), (None, 3));
+        let why = stolen_until(9).unwrap();
+        assert_eq!(why, "attempt 1; again: attempt 2; again: attempt 3");
+        // A failure on a quiet machine fails, whatever came before it.
+        let fails = catch_unwind(|| {
+            until_decided(STOLEN_REPEATS, || resume_unwind(Box::new("a bug")));
+        });
+        assert_eq!(words(&*fails.unwrap_err()), "a bug");
+    }
+
+    #[test]
+    fn the_share_that_the_hypervisor_took_is_of_all_time() {
+        assert!((stolen_share([1000, 10], [1200, 60]) - 0.25).abs() < 1e-9);
+        assert!(stolen_share([1000, 10], [1000, 10]).abs() < 1e-9);
+        let [all, stolen] = ticks();
+        assert!(all > 0 && stolen <= all);
+    }
 }

@@ -44,7 +44,14 @@ const SLOW: Duration = Duration::from_secs(10);
 /// The named functions of a module as tests; `$skipped` is the reason why they cannot run here, if
 /// any.
 macro_rules! tests {
+    // Without a lab nothing depends on how much of the machine the hypervisor takes.
+    (None, $module:ident: $($name:ident),+ $(,)?) => {
+        tests!(busy::skipped, None, $module: $($name),+)
+    };
     ($skipped:expr, $module:ident: $($name:ident),+ $(,)?) => {
+        tests!(busy::skipped_in_lab, $skipped, $module: $($name),+)
+    };
+    ($run:path, $skipped:expr, $module:ident: $($name:ident),+) => {
         vec![$({
             let skipped: Option<String> = $skipped.clone();
             let name = concat!(stringify!($module), "::", stringify!($name));
@@ -52,7 +59,7 @@ macro_rules! tests {
                 let began = Instant::now();
                 let conclusion = match skipped {
                     Some(reason) => Completion::ignored_with(reason),
-                    None => match busy::skipped(busy::REPEATS, $module::$name) {
+                    None => match $run(busy::REPEATS, $module::$name) {
                         Some(_) => Completion::ignored_with("the machine is too busy"),
                         None => Completion::Completed,
                     },
