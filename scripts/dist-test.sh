@@ -53,13 +53,13 @@ make_root() {
     *) set -- "$1" "" ;;
     esac
     say "making a root of $1"
-    if ! mmdebstrap --quiet --variant=minbase --include="$packages" "$1" "$archive.new" ${2:+"$2"} \
+    if ! mmdebstrap --quiet --variant=minbase --include="$packages" "$1" "$roots/$1.new.tar" ${2:+"$2"} \
         > "$work/mmdebstrap" 2>&1; then
-        rm -f "$archive.new"
+        rm -f "$roots/$1.new.tar"
         skip "$1: mmdebstrap cannot make a root: $(grep -E '^E:' "$work/mmdebstrap" | head -n 1)"
         return 1
     fi
-    mv "$archive.new" "$archive"
+    mv "$roots/$1.new.tar" "$archive"
 }
 
 # Runs a command in a root: in_root [--boot] ROOT COMMAND... With `--boot` it is the root's process 1, with a network of

@@ -2,8 +2,7 @@
 //!
 //! A series is a quantity of a cell over the runs of one campaign, in the order of their starts.
 //! Intervals are simultaneous over all series: a history without any change seldom shows one,
-//! however many cells it has. (12 of 100 with 9 runs did in simulations, more than the nominal 5,
-//! since Welch's interval is too narrow with two runs on a side.)
+//! however many cells it has (27 of 1000 with 9 runs of 20 cells did in simulations).
 
 mod html;
 mod text;

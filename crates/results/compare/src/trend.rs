@@ -3,15 +3,18 @@
 //! Binary segmentation: of all splits of the series with at least two runs on each side, the best
 //! has the least sum of squares within its parts, computed on logarithms so that ratios count. It
 //! is a change if the interval of the ratio of the parts (Welch) excludes 1; then each part is
-//! split in turn. Each run is one value, so the scatter from run to run counts, not the smaller
-//! scatter of the repeats within a run.
+//! split in turn. What remains must also exceed the scatter within all parts together, since two
+//! runs that agree by chance make Welch's interval far too narrow. Each run is one value, so the
+//! scatter from run to run counts, not the smaller scatter of the repeats within a run.
 //!
 //! The best of many splits looks better than it is. Therefore the intervals are simultaneous over
 //! all splits of the series (Šidák, as in `stats::Change`): a series without a change shows one
 //! with a probability of at most about 5 %.
 
 use serde::Serialize;
-use stats::{Change, Estimate, Pairing, Quantity, Reading, Sample, simultaneous_alpha};
+use stats::{
+    Change, Estimate, Pairing, Quantity, Reading, Sample, simultaneous_alpha, standard_errors,
+};
 
 /// Runs on each side of a split.
 const SIDE_MIN: usize = 2;
@@ -70,6 +73,7 @@ pub(crate) fn shifts_at(values: &[f64], alpha: f64) -> Vec<Shift> {
             places[nth] = start + at;
         }
     }
+    keep_proven(values, alpha, &mut places);
     let all = (0..places.len()).filter_map(|nth| {
         let (start, part) = between(&places, nth);
         let at = places[nth];
@@ -85,6 +89,46 @@ pub(crate) fn shifts_at(values: &[f64], alpha: f64) -> Vec<Shift> {
         })
     });
     all.collect()
+}
+
+/// Removes the changes that the scatter within all parts together does not bear out, the weakest
+/// first.
+fn keep_proven(values: &[f64], alpha: f64, places: &mut Vec<usize>) {
+    let logs: Vec<f64> = values.iter().map(|value| value.ln()).collect();
+    while !places.is_empty() {
+        let ends: Vec<usize> = [0]
+            .iter()
+            .chain(&*places)
+            .chain(&[logs.len()])
+            .copied()
+            .collect();
+        let parts: Vec<&[f64]> = ends
+            .windows(2)
+            .map(|ends| &logs[ends[0]..ends[1]])
+            .collect();
+        let mean = |part: &[f64]| part.iter().sum::<f64>() / part.len() as f64;
+        let squares: f64 = parts
+            .iter()
+            .map(|part| {
+                let mean = mean(part);
+                part.iter().map(|log| (log - mean).powi(2)).sum::<f64>()
+            })
+            .sum();
+        let degrees = logs.len() - parts.len();
+        let variance = squares / degrees.max(1) as f64;
+        let strength = |pair: &[&[f64]]| {
+            let error = variance * pair.iter().map(|part| 1.0 / part.len() as f64).sum::<f64>();
+            (mean(pair[1]) - mean(pair[0])).abs() / error.sqrt()
+        };
+        let all = parts.windows(2).map(strength).enumerate();
+        let weakest = all.min_by(|(_, one), (_, other)| one.total_cmp(other));
+        match weakest {
+            Some((nth, strength)) if strength <= standard_errors(alpha, degrees) => {
+                places.remove(nth);
+            }
+            _ => return,
+        }
+    }
 }
 
 fn geometric_mean(values: &[f64]) -> f64 {

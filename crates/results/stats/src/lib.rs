@@ -23,7 +23,9 @@ mod figures;
 mod warning;
 
 pub use analysis::calibration::Calibration;
-pub use analysis::change::{Change, Needed, Pairing, REPEATS_MAX, expected, simultaneous_alpha};
+pub use analysis::change::{
+    Change, Needed, Pairing, REPEATS_MAX, expected, simultaneous_alpha, standard_errors,
+};
 pub use analysis::claims::{ClaimResult, ClaimVerdict};
 pub use analysis::compare::{Bound, Comparison};
 pub use analysis::contrast::{

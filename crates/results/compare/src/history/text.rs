@@ -147,9 +147,9 @@ impl History {
     pub(super) fn method(&self) -> String {
         let chance = self.alpha * 100.0;
         format!(
-            "A change lasts for two runs at least, and its interval excludes no change; each run counts as one value. \
-             Intervals are simultaneous over all figures (nominally, one misses with a probability of {chance:.2} %); of \
-             simulated histories of 9 runs without a change 12 % showed one."
+            "A change lasts for two runs at least, and its interval and the scatter within all parts exclude no change; each \
+             run counts as one value. Intervals are simultaneous over all figures (one misses with a probability of \
+             {chance:.2} %); of 1000 simulated histories of 9 runs without a change 27 showed one."
         )
     }
 }

@@ -12,7 +12,7 @@
 use crate::analysis::quantity::Reading;
 use crate::analysis::significance::{ROUNDING, against, contrast};
 use crate::figures::estimate::Estimate;
-use crate::figures::student::{ALPHA, INTERVAL_MIN_REPEATS, Student, prediction};
+use crate::figures::student::{ALPHA, INTERVAL_MIN_REPEATS, Student, prediction, quantile};
 
 /// Whether repeats of two cells with the same number were measured one soon after the other.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -247,6 +247,16 @@ pub fn expected(values: &[f64], alpha: f64) -> Option<(f64, f64)> {
     let logs: Vec<f64> = values.iter().map(|value| value.ln()).collect();
     let (low, high) = prediction(&logs, alpha)?;
     (low < high && low.is_finite() && high.is_finite()).then(|| (low.exp(), high.exp()))
+}
+
+/// How many standard errors an interval of Student's distribution with these degrees of freedom
+/// extends to either side when it misses with the chance `alpha`; infinite without a degree.
+#[must_use]
+pub fn standard_errors(alpha: f64, degrees: usize) -> f64 {
+    if degrees == 0 {
+        return f64::INFINITY;
+    }
+    quantile(1.0 - alpha / 2.0, degrees as f64)
 }
 
 /// The values of both that [`distance`] is of. With a pair and without scatter: that pair.
