@@ -7,7 +7,7 @@
 use std::any::Any;
 use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
 
-/// Repeats of what a busy machine spoilt.
+/// Repeats of a test that a busy machine spoilt.
 pub const REPEATS: usize = 3;
 
 /// The share of the machine's time that the hypervisor may take before a failure proves nothing. A
@@ -32,7 +32,7 @@ const OF_THE_MACHINE: [&str; 11] = [
     "impair-kept-up",
 ];
 
-/// A search without loss finds no load that such a machine carries, which has no check.
+/// A search without loss may find no load that a busy machine carries, and this has no check.
 const NO_LOAD: &str = "no load met the goal";
 
 /// Whether the machine is the only cause of these reasons of an invalid trial.
@@ -55,7 +55,7 @@ pub fn too_busy(why: String) -> ! {
     resume_unwind(Box::new(TooBusy(why)))
 }
 
-/// Makes an attempt, and repeats it so often while the machine is too busy.
+/// Makes an attempt, and repeats it up to `repeats` times while the machine is too busy.
 ///
 /// # Errors
 /// Why the machine was too busy, each time.
@@ -74,7 +74,7 @@ pub fn repeated<T>(repeats: usize, mut attempt: impl FnMut() -> T) -> Result<T, 
 }
 
 /// Runs a test of a laboratory, repeated as by [`repeated`], and also while it fails on a machine
-/// whose time the hypervisor takes; returns why it was skipped, if it was.
+/// that the hypervisor takes away; returns why it was skipped, if it was.
 pub fn skipped_in_lab(repeats: usize, mut test: impl FnMut()) -> Option<String> {
     let mut watched = || {
         let before = ticks();
@@ -120,15 +120,15 @@ fn until_decided(
     Some(spoilt.join("; again: "))
 }
 
-/// What a panic said.
+/// The message of a panic.
 fn words(payload: &(dyn Any + Send)) -> &str {
     let text = payload.downcast_ref::<&str>().copied();
     text.or_else(|| payload.downcast_ref::<String>().map(String::as_str))
         .unwrap_or("a panic without words")
 }
 
-/// All time of the machine's CPUs since it started, and what the hypervisor took of it, in ticks;
-/// zeros where the kernel does not tell.
+/// All time of the machine's CPUs since it started, and the hypervisor's part of it, in ticks;
+/// zeros if the kernel has no counts.
 fn ticks() -> [u64; 2] {
     let stat = std::fs::read_to_string("/proc/stat").unwrap_or_default();
     let counts = stat.lines().next().unwrap_or_default().split(' ');
@@ -172,7 +172,7 @@ mod tests {
         assert_eq!((stolen_until(3), made.get()), (None, 3));
         let why = stolen_until(9).unwrap();
         assert_eq!(why, "attempt 1; again: attempt 2; again: attempt 3");
-        // A failure on a quiet machine fails, whatever came before it.
+        // A failure on a quiet machine fails the test, even after other attempts.
         let fails = catch_unwind(|| {
             until_decided(STOLEN_REPEATS, || resume_unwind(Box::new("a bug")));
         });

@@ -53,8 +53,9 @@ pub(crate) fn resume(arguments: &Resume) -> Result<Exit, Failure> {
     let reporter = &options.reporter(watching)?;
     let pages = Pages::bound(watching, reporter)?;
     let on_missing = OnMissing::by_option(*skip_missing);
-    done.left_out = programs::require(plan, &done, on_missing, reporter)?;
+    // First: of a program that is gone, it says since when.
     software::verify(plan)?;
+    done.left_out = programs::require(plan, &done, on_missing, reporter)?;
     let session = Session::open(&plan.lab, signals::interrupt()?, reporter)?;
     session.warn_of_load()?;
     let on_hosts = programs::require_on_hosts(&session, plan, &done, on_missing, reporter)?;
