@@ -10,6 +10,7 @@ mod init;
 mod live;
 mod runs;
 mod schema;
+mod tunnel_check;
 mod value;
 
 pub(crate) use bisect::Bisect;
@@ -22,6 +23,7 @@ pub(crate) use init::{Init, InitCampaign, InitDevice, InitGateway, InitLab};
 pub(crate) use live::{Serve, Watching};
 pub(crate) use runs::{Prune, Runs, RunsCommand};
 pub(crate) use schema::{FileKind, Schema};
+pub(crate) use tunnel_check::TunnelCheck;
 
 use crate::exit::{EXIT_CODES, Exit, Failure};
 use crate::{output, version};
@@ -133,6 +135,15 @@ pub(crate) enum Command {
     /// changes it. All settings are restored. docs/how-to/offloads.md describes it. Ends with 1 if
     /// something in force breaks or slows the path.
     Doctor(Doctor),
+    /// Check a tunnel between two hosts: encryption, MTU, speed, round trips, what limits
+    ///
+    /// On one host `--listen`, on the other the line that it prints; or `HOST --ssh USER@HOST` on
+    /// one alone. About 30 s, one screen. Whether packets are encrypted is seen where they leave a
+    /// host, as root; docs/how-to/tunnel-check.md describes it.
+    ///
+    /// Ends with 1 if packets leave unencrypted, vanish by their length, or TCP stalls, with 5 if a
+    /// part of the answer is unknown, as without root, or the other end does not come or goes away.
+    TunnelCheck(Box<TunnelCheck>),
     /// Run the encryptor as a service, until SIGTERM
     ///
     /// Packets for the networks behind the peers do not leave in clear after it has ended, however

@@ -33,4 +33,5 @@ pub(crate) mod runs;
 pub(crate) mod schema;
 pub(crate) mod speed;
 pub(crate) mod station;
+pub(crate) mod tunnel_check;
 pub(crate) mod video;

@@ -14,6 +14,7 @@ use std::fmt;
 use std::io::ErrorKind;
 use std::process::{ExitCode, Termination};
 use testbed::LabError;
+use tunnelcheck::{CheckError, Outcome};
 use view::ViewError;
 use yaml::Mistakes;
 use yaml::names::{nearest, question};
@@ -228,6 +229,19 @@ impl From<SessionError> for Failure {
             SessionError::JournalLost(_) | SessionError::Interrupted(_) => Exit::Interrupted,
         };
         Self::new(exit, error)
+    }
+}
+
+impl From<CheckError> for Failure {
+    fn from(error: CheckError) -> Self {
+        let exit = match error.outcome() {
+            Outcome::Mistake => Exit::Usage,
+            Outcome::Impossible => Exit::CannotBuild,
+            Outcome::Interrupted => Exit::Interrupted,
+            Outcome::Undecided => Exit::Inconclusive,
+        };
+        // Their texts may come from the other end.
+        Self::new(exit, visible_lines(&error.to_string()))
     }
 }
 

@@ -40,6 +40,7 @@ fn main() -> Exit {
         Command::Bisect(arguments) => command::bisect::bisect(&arguments),
         Command::Lint(arguments) => command::lint::lint(&arguments),
         Command::Doctor(arguments) => command::doctor::doctor(&arguments),
+        Command::TunnelCheck(arguments) => command::tunnel_check::tunnel_check(&arguments),
         Command::Encrypt(arguments) => command::encrypt::encrypt(&arguments),
         Command::Hold => command::encrypt::hold(),
         Command::Kme(arguments) => command::kme::kme(&arguments),

@@ -36,6 +36,7 @@ mod reflect;
 mod segment;
 mod stamp;
 mod text;
+mod tunnelcheck;
 
 /// One fuzz target.
 #[derive(Debug, Clone, Copy)]
@@ -75,6 +76,7 @@ pub const TARGETS: &[Target] = &[
     target("reflect", reflect::body),
     target("segment", segment::body),
     target("stamp", stamp::body),
+    target("tunnel_check", tunnelcheck::body),
 ];
 
 const fn target(name: &'static str, body: fn(&[u8])) -> Target {

@@ -23,6 +23,7 @@ mod memory;
 mod priority;
 mod probe;
 mod steering;
+mod tcp;
 mod tun;
 mod udp;
 mod vlan;
@@ -30,7 +31,7 @@ mod wait;
 
 pub use arrivals::ClockOffset;
 pub use card_clock::{CardClock, CardReading};
-pub use datagram::{never_fragment, send_without_checksum};
+pub use datagram::{never_fragment, never_fragment_to, path_mtu, send_without_checksum};
 pub use frame::{
     AnyReceiver, AnySender, Beside, FRAME_SLOT_BYTES, FrameClearPort, FramePortError,
     FramePortKind, FramePortStats, FrameReceiver, FrameSender, MemoryFrameReceiver,
@@ -43,6 +44,7 @@ pub use link::{LinkError, LinkOffloads, LinkPort};
 pub use memory::{MEMORY_BATCH_BYTES, MemoryCipherPort, memory_cipher_pair};
 pub use priority::{run_in_front, run_in_real_time, run_when_idle};
 pub use steering::flow_hash;
+pub use tcp::TcpReading;
 pub use tun::{Tun, TunError, TunOffloads, TunSettings};
 pub use udp::control::Ancillary;
 pub use udp::{UdpLane, UdpOffloads};

@@ -75,6 +75,12 @@ impl Visit {
         &self.0.name
     }
 
+    /// The node for programs there. They end when this is dropped.
+    #[must_use]
+    pub fn node(&self) -> &dyn Node {
+        self.0.node()
+    }
+
     /// Runs this program there.
     ///
     /// # Errors

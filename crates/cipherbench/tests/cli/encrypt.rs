@@ -7,8 +7,8 @@ use std::process::{Child, Command};
 
 /// Two networks joined by a link, `w0` at 192.0.2.1 and `w1` at 192.0.2.2, each with a gateway's
 /// clear side: an address on the tunnel's interface.
-struct Networks {
-    sandbox: Sandbox,
+pub(crate) struct Networks {
+    pub(crate) sandbox: Sandbox,
     holders: [Child; 2],
 }
 
@@ -18,7 +18,7 @@ const HOLD: &str = "echo 1 >/proc/sys/net/ipv6/conf/default/disable_ipv6; \
                     ip link set lo up && echo up && exec sleep 1000";
 
 impl Networks {
-    fn new() -> Self {
+    pub(crate) fn new() -> Self {
         let sandbox = Sandbox::new();
         end(&mut sandbox.program(&["keys", "static", "1.key", "2.key"])).exits(0);
         for (own, peer) in [(1, 2), (2, 1)] {
@@ -49,7 +49,7 @@ impl Networks {
     }
 
     /// Runs a script in one of the networks, 1 or 2.
-    fn script(&self, network: usize, script: &str) -> Command {
+    pub(crate) fn script(&self, network: usize, script: &str) -> Command {
         let wrapper = enter(&self.holders[network - 1]);
         let words: Vec<_> = wrapper.iter().map(String::as_str).collect();
         self.sandbox.script(&words, script)
@@ -60,7 +60,7 @@ impl Networks {
     }
 
     /// Starts a gateway and waits for its `ready` line.
-    fn start_gateway(&self, network: usize) -> Child {
+    pub(crate) fn start_gateway(&self, network: usize) -> Child {
         let mut gateway = start(&mut self.encrypt(network, &format!("{network}.yaml")));
         let line = read_line(&mut gateway);
         assert!(
@@ -119,7 +119,7 @@ fn config(own: u8, peer: u8) -> String {
     )
 }
 
-fn terminate(gateway: Child) -> Ended {
+pub(crate) fn terminate(gateway: Child) -> Ended {
     kill(i32::try_from(gateway.id()).expect("a process id"), SIGTERM);
     finish(gateway)
 }

@@ -18,6 +18,7 @@ mod pods;
 mod readings;
 mod reboot;
 mod tuned;
+mod tunnel_check;
 
 pub(crate) use boxes::{
     a_killed_run_gives_back_both_hosts_and_takes_the_boxes_down,
@@ -55,6 +56,7 @@ pub(crate) use tuned::{
     doctor_tunes_both_hosts_and_restores_them_exactly,
     what_a_host_does_not_let_be_tuned_is_reported,
 };
+pub(crate) use tunnel_check::a_tunnel_is_checked_over_ssh_and_nothing_is_left;
 
 use crate::support::{Ended, PROGRAM, Sandbox, end, finish, start, wait_for};
 use nix::sys::signal::{SIGINT, SIGKILL, SIGSTOP, Signal, kill};

@@ -30,6 +30,7 @@ mod speed;
 mod support;
 mod texts;
 mod trust;
+mod tunnel_check;
 mod versions;
 
 use fleet::attack as fleet_attack;
@@ -236,6 +237,7 @@ fn main() -> ExitCode {
             more_cores_than_a_host_has_fail_the_cell_with_its_name,
             a_program_that_a_host_lacks_is_named_before_anything_is_measured,
             two_runs_of_one_lab_exclude_each_other_on_its_hosts,
+            a_tunnel_is_checked_over_ssh_and_nothing_is_left,
         ),
         tests!(no_user, faults: a_missing_privilege_is_reported_with_the_responsible_setting),
         tests!(no_user, runs: an_ordinary_user_runs_in_a_user_namespace),
@@ -253,6 +255,16 @@ fn main() -> ExitCode {
             two_gateways_of_init_reach_each_other,
             a_wrong_key_file_is_refused,
             an_address_in_use_is_refused,
+        ),
+        tests!(None, tunnel_check:
+            a_check_that_cannot_be_made_is_one_clear_error,
+            ctrl_c_ends_both_ends,
+        ),
+        tests!(no_lab, tunnel_check:
+            our_tunnel_is_encrypted_and_the_path_beneath_it_is_not,
+            without_the_right_to_look_encryption_is_unknown,
+            vxlan_is_not_encrypted,
+            a_black_hole_of_the_mtu_is_named,
         ),
         tests!(no_lab, soak: a_short_soak_gives_every_frame_one_end),
         tests!(no_lab, versions:

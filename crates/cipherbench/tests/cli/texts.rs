@@ -44,6 +44,7 @@ pub(crate) fn help_is_as_recorded() {
         "bisect",
         "lint",
         "doctor",
+        "tunnel-check",
         "encrypt",
         "keys",
         "keys static",

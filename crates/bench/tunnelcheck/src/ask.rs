@@ -1,0 +1,326 @@
+//! The end that asks: it drives the check, step after step.
+
+use crate::connection::{Connection, Silence, connect};
+use crate::datagrams::Datagrams;
+use crate::error::{CheckError, here};
+use crate::findings::{Findings, PathMtu, Seal, Stream, TwoWays};
+use crate::leaving::leaving;
+use crate::listen::{TAIL, facts};
+use crate::message::{Answer, Ask, STREAM_MS_MAX, VERSION};
+use crate::pings::pings;
+use crate::token::Token;
+use crate::{path_mtu, stream};
+use std::io::{self, ErrorKind, Write};
+use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr, TcpStream, UdpSocket};
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::{Duration, Instant};
+use testbed::Interrupt;
+
+/// Time for an answer that needs no measuring.
+const ANSWER_LIMIT: Duration = Duration::from_secs(10);
+const GREETING_LIMIT: Duration = Duration::from_secs(3);
+const IDLE_PINGS: u32 = 100;
+
+/// A check to make.
+#[derive(Debug)]
+pub struct Question<'a> {
+    /// The listener.
+    pub peer: SocketAddr,
+    /// Its token.
+    pub token: &'a Token,
+    /// Time of the stream in each direction, in whole seconds, 2 to 30.
+    pub seconds: u32,
+    /// Ctrl-C.
+    pub interrupt: &'a Interrupt,
+    /// Gets a line about each step.
+    pub notice: fn(&str),
+}
+
+/// Makes the check.
+///
+/// # Errors
+/// [`CheckError`] if there is no answer at all: a step without a result is a finding.
+pub fn ask(question: &Question<'_>) -> Result<Findings, CheckError> {
+    let begun = Instant::now();
+    let mut asker = Asker::begin(question)?;
+    let seal = asker.seal()?;
+    let mtu = asker.mtu()?;
+    let idle = asker.idle()?;
+    let streams = TwoWays {
+        from_here: asker.stream_from_here()?,
+        to_here: asker.stream_to_here()?,
+    };
+    // The listener has given everything; one that is gone does not matter.
+    let _ = asker.connection.write(&Ask::Bye);
+    Ok(Findings {
+        peer: question.peer.ip().to_string(),
+        here: facts(question.peer.ip()),
+        there: asker.there,
+        seal,
+        mtu,
+        idle,
+        streams,
+        took_ms: begun.elapsed().as_millis() as u64,
+    })
+}
+
+struct Asker<'a> {
+    question: &'a Question<'a>,
+    connection: Connection,
+    there: crate::HostFacts,
+    /// The datagrams, or why they are not used.
+    datagrams: Result<Datagrams, String>,
+    round_trip: Duration,
+}
+
+impl<'a> Asker<'a> {
+    fn begin(question: &'a Question<'a>) -> Result<Self, CheckError> {
+        let peer = question.peer;
+        (question.notice)(&format!("asking {peer}\n"));
+        let stream = connect(peer, true).map_err(|error| unreachable(peer, error))?;
+        let connection = Connection::new(stream, question.interrupt);
+        let mut connection = connection.map_err(here("use a connection"))?;
+        let hello = Ask::Hello {
+            version: VERSION,
+            token: question.token.digits(),
+        };
+        let begun = Instant::now();
+        let greeted = connection.write(&hello);
+        let answer = greeted.and_then(|()| connection.read(ANSWER_LIMIT));
+        let answer = answer.map_err(|silence| match silence {
+            Silence::Interrupted => CheckError::Interrupted,
+            Silence::Broken(reason) => CheckError::NoListener {
+                peer,
+                error: io::Error::other(reason),
+                help: "see whether `cipherbench tunnel-check --listen` runs there, and no other check",
+            },
+        })?;
+        let (key, there) = match answer {
+            Answer::Welcome { key, host } => (key, host),
+            Answer::WrongToken {} => return Err(CheckError::WrongToken(peer)),
+            Answer::WrongVersion { version } => {
+                return Err(CheckError::WrongVersion {
+                    peer,
+                    theirs: version,
+                    ours: VERSION,
+                });
+            }
+            other => return Err(unexpected(&other)),
+        };
+        let round_trip = begun.elapsed();
+        let datagrams = datagrams(peer, key).map_err(here("use a socket"))?;
+        let is_answered = datagrams.greet(GREETING_LIMIT);
+        let datagrams = is_answered
+            .then_some(datagrams)
+            .ok_or_else(|| format!("UDP to port {} is not answered: a firewall?", peer.port()));
+        Ok(Self {
+            question,
+            connection,
+            there,
+            datagrams,
+            round_trip,
+        })
+    }
+
+    fn step(&self, text: &str) -> Result<(), CheckError> {
+        if self.question.interrupt.is_set() {
+            return Err(CheckError::Interrupted);
+        }
+        (self.question.notice)(text);
+        Ok(())
+    }
+
+    fn request(
+        &mut self,
+        ask: &Ask,
+        limit: Duration,
+        during: &'static str,
+    ) -> Result<Answer, CheckError> {
+        let lost = |silence: Silence| silence.during(during);
+        self.connection.write(ask).map_err(lost)?;
+        self.connection.read(limit).map_err(lost)
+    }
+
+    fn peer(&self) -> IpAddr {
+        self.question.peer.ip()
+    }
+
+    fn seal(&mut self) -> Result<TwoWays<Seal>, CheckError> {
+        self.step("sending marked packets, and looking at what leaves both hosts\n")?;
+        let from_here = match &self.datagrams {
+            Ok(datagrams) => leaving(datagrams, self.peer(), self.question.interrupt),
+            Err(reason) => {
+                let reason = reason.clone();
+                return Ok(TwoWays {
+                    from_here: Seal::Unknown {
+                        reason: reason.clone(),
+                    },
+                    to_here: Seal::Unknown { reason },
+                });
+            }
+        };
+        let during = "looked at its packets";
+        match self.request(&Ask::Leaving, ANSWER_LIMIT, during)? {
+            Answer::Leaving { seal } => Ok(TwoWays {
+                from_here,
+                to_here: seal,
+            }),
+            other => Err(unexpected(&other)),
+        }
+    }
+
+    fn mtu(&mut self) -> Result<TwoWays<Result<PathMtu, String>>, CheckError> {
+        self.step("searching the largest packet that passes\n")?;
+        let from_here = match &self.datagrams {
+            Ok(datagrams) => path_mtu::find(datagrams, self.round_trip, self.question.interrupt),
+            Err(reason) => {
+                return Ok(TwoWays {
+                    from_here: Err(reason.clone()),
+                    to_here: Err(reason.clone()),
+                });
+            }
+        };
+        self.step("")?;
+        let limit = path_mtu::LIMIT + ANSWER_LIMIT;
+        match self.request(&Ask::Mtu, limit, "searched its largest packet")? {
+            Answer::Mtu { found } => Ok(TwoWays {
+                from_here,
+                to_here: found,
+            }),
+            other => Err(unexpected(&other)),
+        }
+    }
+
+    fn idle(&self) -> Result<Result<crate::RoundTrips, String>, CheckError> {
+        self.step("timing round trips without load\n")?;
+        let datagrams = match &self.datagrams {
+            Ok(datagrams) => datagrams,
+            Err(reason) => return Ok(Err(reason.clone())),
+        };
+        let interrupt = self.question.interrupt;
+        Ok(pings(datagrams, |sent| {
+            sent < IDLE_PINGS && !interrupt.is_set()
+        }))
+    }
+
+    fn stream_from_here(&mut self) -> Result<Result<Stream, String>, CheckError> {
+        let seconds = self.question.seconds;
+        self.step(&format!("TCP from here for {seconds} s\n"))?;
+        let stream = match self.join(&Ask::Receive { ms: self.ms() })? {
+            Ok(stream) => stream,
+            Err(reason) => return Ok(Err(reason)),
+        };
+        let (time, interrupt) = (self.time() + TAIL, self.question.interrupt);
+        let (own, round_trips) = self.loaded(|| stream::send(stream, time, interrupt));
+        match self.end_of_stream()? {
+            Answer::Received { report } => Ok(report.and_then(|receiver| {
+                Ok(Stream {
+                    sender: own.map_err(|error| error.to_string())?,
+                    receiver,
+                    round_trips,
+                })
+            })),
+            other => Err(unexpected(&other)),
+        }
+    }
+
+    fn stream_to_here(&mut self) -> Result<Result<Stream, String>, CheckError> {
+        let seconds = self.question.seconds;
+        self.step(&format!("TCP to here for {seconds} s\n"))?;
+        let stream = match self.join(&Ask::Send { ms: self.ms() })? {
+            Ok(stream) => stream,
+            Err(reason) => return Ok(Err(reason)),
+        };
+        let (time, interrupt) = (self.time(), self.question.interrupt);
+        let (own, round_trips) = self.loaded(|| stream::receive(stream, time, interrupt));
+        match self.end_of_stream()? {
+            Answer::Sent { report } => Ok(report.and_then(|sender| {
+                Ok(Stream {
+                    sender,
+                    receiver: own.map_err(|error| error.to_string())?,
+                    round_trips,
+                })
+            })),
+            other => Err(unexpected(&other)),
+        }
+    }
+
+    fn ms(&self) -> u32 {
+        (self.question.seconds * 1000).clamp(2000, STREAM_MS_MAX)
+    }
+
+    fn time(&self) -> Duration {
+        Duration::from_millis(self.ms().into())
+    }
+
+    /// Opens the connection of a stream.
+    fn join(&mut self, ask: &Ask) -> Result<Result<TcpStream, String>, CheckError> {
+        match self.request(ask, ANSWER_LIMIT, "began a stream")? {
+            Answer::Ready {} => {}
+            other => return Err(unexpected(&other)),
+        }
+        let joined = connect(self.question.peer, false).and_then(|mut stream| {
+            stream.write_all(self.question.token.digits().as_bytes())?;
+            Ok(stream)
+        });
+        match joined {
+            Ok(stream) => Ok(Ok(stream)),
+            Err(error) => {
+                // The listener answers once it has given up.
+                self.end_of_stream()?;
+                Ok(Err(format!("no second connection: {error}")))
+            }
+        }
+    }
+
+    /// Pings while `work` is done.
+    fn loaded<T: Send>(&self, work: impl FnOnce() -> T + Send) -> (T, Option<crate::RoundTrips>) {
+        let Ok(datagrams) = &self.datagrams else {
+            return (work(), None);
+        };
+        let is_over = AtomicBool::new(false);
+        std::thread::scope(|scope| {
+            let pinging = scope.spawn(|| pings(datagrams, |_| !is_over.load(Ordering::Relaxed)));
+            let done = work();
+            is_over.store(true, Ordering::Relaxed);
+            let round_trips = pinging.join().ok().and_then(Result::ok);
+            (done, round_trips)
+        })
+    }
+
+    fn end_of_stream(&mut self) -> Result<Answer, CheckError> {
+        let read = self.connection.read(self.time() + ANSWER_LIMIT);
+        read.map_err(|silence| silence.during("ended a stream"))
+    }
+}
+
+fn datagrams(peer: SocketAddr, key: u64) -> io::Result<Datagrams> {
+    let any = match peer {
+        SocketAddr::V4(_) => IpAddr::from(Ipv4Addr::UNSPECIFIED),
+        SocketAddr::V6(_) => IpAddr::from(Ipv6Addr::UNSPECIFIED),
+    };
+    let socket = UdpSocket::bind((any, 0))?;
+    socket.connect(peer)?;
+    Datagrams::new(socket, peer.ip(), key)
+}
+
+fn unreachable(peer: SocketAddr, error: io::Error) -> CheckError {
+    let help = match error.kind() {
+        ErrorKind::ConnectionRefused => {
+            "run `cipherbench tunnel-check --listen` there, and then the line that it prints"
+        }
+        ErrorKind::TimedOut | ErrorKind::WouldBlock => {
+            "see whether the tunnel is up (`ping` it), and whether a firewall there lets this port through"
+        }
+        _ => "see whether the address is the other end's in the tunnel, and the tunnel is up",
+    };
+    CheckError::NoListener { peer, error, help }
+}
+
+/// Both ends have the same version, so this is a mistake in the program.
+fn unexpected(answer: &Answer) -> CheckError {
+    CheckError::Lost {
+        during: "answered",
+        reason: format!("unexpected answer {answer:?}"),
+    }
+}

@@ -1,0 +1,172 @@
+//! The observations of a check, as plain values.
+
+use serde::{Deserialize, Serialize};
+
+/// A host, as it describes itself.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct HostFacts {
+    /// Version of its program.
+    pub program: String,
+    /// The interface of its route to the other end.
+    pub interface: String,
+    /// The interface's kind as `ip -d link` names it, such as `wireguard`; empty for a card.
+    pub kind: String,
+}
+
+/// The largest packet of a direction.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct PathMtu {
+    /// The MTU that the sender's kernel uses, after all reports of routers, in bytes.
+    pub known_bytes: u16,
+    /// The longest IP packet that arrived.
+    pub passed_bytes: u16,
+}
+
+impl PathMtu {
+    /// Whether packets vanish that the kernel takes for short enough, and no router reports it.
+    #[must_use]
+    pub const fn is_black_hole(self) -> bool {
+        self.passed_bytes < self.known_bytes
+    }
+}
+
+/// The form of known packets that left a host.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case", tag = "sealed")]
+pub enum Seal {
+    /// Encrypted, as far as the bytes show.
+    Yes {
+        /// The interface that they left.
+        interface: String,
+        /// The form of the packets, such as `ESP in UDP`.
+        form: String,
+        /// Packets that were found.
+        packets: u32,
+    },
+    /// Not encrypted.
+    No {
+        /// The interface that they left.
+        interface: String,
+        /// The form of the packets.
+        form: String,
+        /// How it is known.
+        why: Unsealed,
+        /// Packets that show it.
+        packets: u32,
+    },
+    /// Not known.
+    Unknown {
+        /// Why, as a clause: `needs root on this host`.
+        reason: String,
+    },
+}
+
+/// How it is known that packets are not encrypted.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Unsealed {
+    /// Their text is readable.
+    Readable,
+    /// Equal texts leave as equal bytes.
+    Repeats,
+}
+
+/// The sending side of a stream.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct SendReport {
+    /// Segments with data that were sent, repeated ones included.
+    pub segments: u32,
+    /// Segments that were sent again.
+    pub retransmitted: u32,
+    /// Time with data to send or unacknowledged, in microseconds.
+    pub busy_us: u64,
+    /// Time with a full receive window, a part of it.
+    pub receiver_limited_us: u64,
+    /// Time with a full send buffer, a part of it.
+    pub buffer_limited_us: u64,
+    /// The sender's busiest CPU.
+    pub cpu: Option<CpuUse>,
+}
+
+/// The receiving side of a stream.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Received {
+    /// Bytes that arrived in each second.
+    pub second_bytes: Vec<u64>,
+    /// The receiver's busiest CPU.
+    pub cpu: Option<CpuUse>,
+}
+
+/// The busiest CPU of a host during a stream.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct CpuUse {
+    /// Its number.
+    pub cpu: u16,
+    /// Time that it was not idle, in per cent.
+    pub busy_percent: u8,
+    /// Time in software interrupts, in per cent.
+    pub softirq_percent: u8,
+}
+
+/// Round trips of small datagrams.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct RoundTrips {
+    /// Sent.
+    pub sent: u32,
+    /// Not answered within a second.
+    pub lost: u32,
+    /// Median in nanoseconds; 0 without an answer.
+    pub p50_ns: u64,
+    /// 95th percentile in nanoseconds.
+    pub p95_ns: u64,
+    /// Longest in nanoseconds.
+    pub max_ns: u64,
+}
+
+/// A stream in one direction, as both ends saw it.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Stream {
+    /// The sender.
+    pub sender: SendReport,
+    /// The receiver.
+    pub receiver: Received,
+    /// Round trips meanwhile.
+    pub round_trips: Option<RoundTrips>,
+}
+
+/// A value for each direction.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub struct TwoWays<T> {
+    /// From this host, the asker, to the other one.
+    pub from_here: T,
+    /// From the other host to this one.
+    pub to_here: T,
+}
+
+/// Everything that a check observed. An error is a clause for people.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub struct Findings {
+    /// The address of the other end.
+    pub peer: String,
+    /// The asker's host.
+    pub here: HostFacts,
+    /// The listener's host.
+    pub there: HostFacts,
+    /// The form of packets that leave the sender.
+    pub seal: TwoWays<Seal>,
+    /// The largest packet.
+    pub mtu: TwoWays<Result<PathMtu, String>>,
+    /// Round trips without load.
+    pub idle: Result<RoundTrips, String>,
+    /// The streams.
+    pub streams: TwoWays<Result<Stream, String>>,
+    /// Time of the whole check in milliseconds.
+    pub took_ms: u64,
+}

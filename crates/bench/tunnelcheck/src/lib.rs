@@ -1,0 +1,52 @@
+//! A quick question between two hosts that a tunnel joins: is it encrypted, what MTU passes, how
+//! fast is it both ways, how long is a round trip, idle and under load, and what limits it.
+//!
+//! ```text
+//!  asker                                   listener
+//!  ask ──── control (TCP, JSON lines) ───► listen     the token first, then one step after another
+//!      ◄─── datagrams (UDP, same port) ──►            probes of the MTU, pings, marked packets
+//!      ◄─── streams (TCP, same port) ────►            one for each direction
+//!   │                                        │
+//!   └─ leaving: copies of what leaves the interface beneath the tunnel
+//! ```
+//!
+//! Observations are plain values ([`Findings`]). [`Verdict`] is computed from them without I/O.
+
+#![forbid(unsafe_code)]
+
+mod address;
+mod ask;
+mod connection;
+mod cpu;
+mod datagrams;
+mod error;
+mod findings;
+mod interfaces;
+mod leaving;
+mod listen;
+mod message;
+mod path_mtu;
+mod pings;
+mod screen;
+mod seal;
+mod stream;
+mod token;
+mod verdict;
+
+pub use address::{listening_address, peer_address};
+pub use ask::{Question, ask};
+pub use datagrams::is_of_check;
+pub use error::{CheckError, Outcome};
+pub use findings::{
+    CpuUse, Findings, HostFacts, PathMtu, Received, RoundTrips, Seal, SendReport, Stream, TwoWays,
+    Unsealed,
+};
+pub use listen::Listener;
+pub use message::{Answer, Ask, LINE_BYTES_MAX, MessageError, parse};
+pub use screen::{json, screen};
+pub use seal::form_of_frame;
+pub use token::Token;
+pub use verdict::{Limit, Verdict, Way};
+
+/// Port of the control connection, the streams and the datagrams, unless another is given.
+pub const PORT: u16 = 8423;
