@@ -19,6 +19,9 @@ use testbed::protocol::{CpuTime, Ended, Program, Ready, THIS_PROGRAM, THIS_PROGR
 /// Polling interval for a listening socket, which causes no event.
 const LISTENING_INTERVAL: Duration = Duration::from_millis(2);
 
+/// Interval of resuming a program that is to end.
+const RESUME_INTERVAL: Duration = Duration::from_millis(100);
+
 /// A process that still exists this long after SIGKILL hangs in the kernel.
 const KILL_LIMIT: Duration = Duration::from_secs(5);
 
@@ -170,10 +173,21 @@ impl Process {
         }
     }
 
-    /// Sends SIGTERM, and SIGKILL after `grace`.
+    /// Sends SIGTERM, resumes the program if it is stopped, and sends SIGKILL after `grace`.
     pub(super) fn stop(&self, grace: Duration) -> Result<Ended, String> {
+        let deadline = Deadline::after(grace);
         self.signal(Signal::SIGTERM);
-        self.wait(grace)
+        loop {
+            // A stopped program gets SIGTERM only when it is resumed; again, because the program
+            // that stops it may end later.
+            self.signal(Signal::SIGCONT);
+            if let Some(ended) = self.await_end(deadline.at_most(RESUME_INTERVAL)) {
+                return Ok(ended);
+            }
+            if deadline.is_over() {
+                return self.wait(Duration::ZERO);
+            }
+        }
     }
 
     fn kill_and_wait(&self) -> Result<Ended, String> {

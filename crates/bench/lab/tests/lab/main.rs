@@ -68,6 +68,7 @@ fn main() -> ExitCode {
             a_request_that_is_not_understood_is_answered_and_the_next_one_too,
             an_unknown_process_is_an_error,
             a_line_is_had_as_soon_as_it_is_printed,
+            a_stopped_program_is_resumed_to_end_by_sigterm,
             a_missing_program_is_named_with_the_package_that_brings_it,
             endless_output_neither_blocks_nor_grows,
             a_daemon_that_holds_the_output_open_does_not_hold_up_its_parents_end,

@@ -2,6 +2,7 @@
 
 use crate::support::{PATIENCE, await_that, is_alive, reason, shell, start, this_program};
 use lab::Station;
+use nix::sys::signal::Signal;
 use std::io::{BufRead, BufReader, Write};
 use std::process::{Command, Stdio};
 use std::time::{Duration, Instant};
@@ -109,6 +110,28 @@ pub(crate) fn a_line_is_had_as_soon_as_it_is_printed() {
     let process = node.start(shell("echo second"), PATIENCE).unwrap();
     assert_eq!(line(process, "first", PATIENCE), None);
     assert_eq!(node.wait(process, PATIENCE).unwrap().code, Some(0));
+}
+
+pub(crate) fn a_stopped_program_is_resumed_to_end_by_sigterm() {
+    let station = station();
+    let node: &dyn Node = &station;
+    let stopped = |script: &str| {
+        let process = node.start(shell(script), PATIENCE).unwrap();
+        let request = Request::Signal {
+            process,
+            signal: Signal::SIGSTOP as i32,
+        };
+        node.call(request).unwrap();
+        process
+    };
+    let ended = node.stop(stopped("sleep 1000"), PATIENCE).unwrap();
+    assert_eq!(ended.signal, Some(Signal::SIGTERM as i32));
+    assert!(!ended.timed_out);
+    // Stopped again by a program of another session that SIGTERM does not reach.
+    let script = "trap 'exit 7' TERM\nsetsid sh -c \"sleep 0.05; kill -STOP $$\" &\n\
+                  while :; do sleep 0.01; done";
+    let ended = node.stop(stopped(script), PATIENCE).unwrap();
+    assert!(!ended.timed_out && ended.code == Some(7), "{ended:?}");
 }
 
 pub(crate) fn a_missing_program_is_named_with_the_package_that_brings_it() {
