@@ -1,7 +1,11 @@
-//! `bisect`: mistakes that are refused before anything is made. Bisections over known truth are
-//! tests of `bisecting`.
+//! `bisect`: mistakes that are refused before anything is made, and one bisection in a lab.
+//! Bisections over known truth are tests of `bisecting`.
 
 use crate::support::{Ended, PROGRAM, Sandbox, end};
+use serde_json::Value;
+use std::fs::{self, Permissions};
+use std::os::unix::fs::PermissionsExt;
+use testing::busy;
 
 const CAMPAIGN: &str = "\
 campaign: pings
@@ -95,4 +99,52 @@ pub(crate) fn mistakes_of_a_bisection_are_reported_before_anything_is_made() {
         bisect(&sandbox, "main~1", gate, &[]),
         "has changes that no revision has: M source.sh",
     );
+}
+
+/// A version of our encryptor: with `pauses`, stopped for two thirds of the time.
+fn version(sandbox: &Sandbox, name: &str, pauses: bool) {
+    let slow = "pid=$$\n\
+                (while kill -STOP $pid; do sleep 0.02; kill -CONT $pid; sleep 0.01; done) &\n";
+    let slow = if pauses { slow } else { "" };
+    let script = format!("#!/bin/sh\n# {name}\n{slow}exec {PROGRAM} \"$@\"\n");
+    sandbox.write(name, &script);
+    fs::set_permissions(sandbox.path(name), Permissions::from_mode(0o755)).expect("our own file");
+}
+
+pub(crate) fn the_program_that_slows_a_tunnel_is_named() {
+    let sandbox = Sandbox::new();
+    sandbox.write("campaign.yaml", CAMPAIGN);
+    // The slow one is the last: pauses scatter, so that two of them take long to be found equal.
+    for (name, pauses) in [("v1", false), ("v2", false), ("v3", true)] {
+        version(&sandbox, name, pauses);
+    }
+    let words = [
+        "bisect",
+        "campaign.yaml",
+        "--lab",
+        "lab.yaml",
+        "--programs",
+        "./v1,./v2,./v3",
+        "--gate",
+        "ping p50 rises > 50 %",
+        "--pairs",
+        "300",
+        "--repeats",
+        "0",
+        "--json",
+        "--quiet",
+    ];
+    let ended = end(&mut sandbox.program(&words));
+    if let Some(4 | 5) = ended.code {
+        // Too much other work, or too little difference because of it: never a wrong name.
+        busy::too_busy(ended.stderr);
+    }
+    let ended = ended.exits(0);
+    let result: Value = serde_json::from_str(&ended.stdout).expect("JSON");
+    assert_eq!(result["outcome"], "found", "{result}");
+    let place = result["first"].as_u64().expect("a version") as usize;
+    assert_eq!((place, &result["last"]), (2, &result["first"]), "{result}");
+    let named = result["versions"][place].to_string();
+    assert!(named.contains("v3"), "{named}");
+    assert!(result["change"]["low"].as_f64() > Some(1.5), "{result}");
 }

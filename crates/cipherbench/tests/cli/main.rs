@@ -175,6 +175,9 @@ fn main() -> ExitCode {
         tests!(None, bisect:
             mistakes_of_a_bisection_are_reported_before_anything_is_made,
         ),
+        tests!(no_lab, bisect:
+            the_program_that_slows_a_tunnel_is_named,
+        ),
         tests!(no_fleet, fleet_attack:
             a_default_server_accepts_only_the_users_that_its_first_start_made,
             no_command_and_no_page_writes_where_a_list_in_the_archive_leads,
