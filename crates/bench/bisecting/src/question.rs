@@ -138,6 +138,7 @@ pub(crate) fn with_program(dut: &Dut, version: Option<&str>, program: &str) -> D
             build: None,
             found: None,
             environment: dut.software.environment.clone(),
+            settings: dut.software.settings.clone(),
         },
         ..dut.clone()
     }

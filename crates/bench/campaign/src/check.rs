@@ -80,7 +80,10 @@ impl Draft {
         let dut = &self.cell.dut;
         let why = dut.adapter.profile().needs_kernel.or_else(|| {
             let why = "runs the campaign's program, and a lab in memory has no processes";
-            dut.software.is_given().then(|| why.to_owned())
+            let has_settings = dut.software.settings.is_some();
+            let of_kernel = "has `settings`, and a lab in memory has no kernel";
+            let why = if has_settings { of_kernel } else { why };
+            (has_settings || dut.software.is_given()).then(|| why.to_owned())
         })?;
         let what = format!("`{}` {why}", dut.name);
         Some(self.dut.mistake(what, help))

@@ -7,12 +7,14 @@ mod external;
 mod forwarder;
 mod l2tpv3;
 mod openvpn;
+mod settings;
 mod software;
 mod strongswan;
 mod xfrm;
 
 use entry::{DUTS_MAX, Duts, Entry, NAME, name};
 use plan::{Adapter, Dut, STRAIGHT, Software, WireGuard, WireGuardProgram};
+use settings::{BOX_SETTINGS, SETTINGS};
 use software::SOFTWARE;
 use yaml::{Key, Map, Node, Place, Reported, Value};
 
@@ -30,7 +32,11 @@ struct Kind {
 impl Kind {
     /// Whether it starts a program that a campaign can name.
     fn has_software(&self) -> bool {
-        self.keys.iter().any(|key| key.name() == SOFTWARE.name())
+        self.has(&SOFTWARE)
+    }
+
+    fn has(&self, group: &Key) -> bool {
+        self.keys.iter().any(|key| key.name() == group.name())
     }
 }
 
@@ -42,12 +48,14 @@ const STRAIGHT_KEYS: &[Key] =
     &[NAME.meaning("What tables call it. No other DUT may be called `straight`")];
 
 const KINDS: [Kind; 14] = [
-    kind("direct", &[NAME], |_| alone(Adapter::Direct)),
+    kind("direct", &[NAME, SETTINGS], |_| alone(Adapter::Direct)),
     kind(STRAIGHT, STRAIGHT_KEYS, |_| alone(Adapter::STRAIGHT)),
     kind("router", forwarder::ROUTER, forwarder::read_router),
-    kind("bridge", &[NAME], |_| alone(Adapter::Bridge)),
+    kind("bridge", &[NAME, SETTINGS], |_| alone(Adapter::Bridge)),
     kind("cipherbench", cipherbench::KEYS, cipherbench::read),
-    kind("wireguard", &[NAME], |_| by(WireGuardProgram::Kernel)),
+    kind("wireguard", &[NAME, SETTINGS], |_| {
+        by(WireGuardProgram::Kernel)
+    }),
     wireguard(WireGuardProgram::Go, |_| by(WireGuardProgram::Go)),
     wireguard(WireGuardProgram::Boringtun, |_| {
         by(WireGuardProgram::Boringtun)
@@ -74,7 +82,7 @@ fn alone(adapter: Adapter) -> Result<Duts, Reported> {
 
 /// Each program that implements WireGuard is a separate kind.
 const fn wireguard(program: WireGuardProgram, read: Reader) -> Kind {
-    kind(program.name(), &[NAME, SOFTWARE], read)
+    kind(program.name(), &[NAME, SOFTWARE, SETTINGS], read)
 }
 
 fn by(program: WireGuardProgram) -> Result<Duts, Reported> {
@@ -90,6 +98,16 @@ fn read_dut(node: Node<'_>) -> Result<(Entry, Place), Reported> {
             software::read(map)
         } else {
             Ok(vec![(String::new(), Software::default())])
+        };
+        let of_box = kind.has(&BOX_SETTINGS);
+        let versions = match versions {
+            Ok(versions) if of_box || kind.has(&SETTINGS) => settings::read(map, versions, of_box),
+            Err(reported) => {
+                // A key that is not asked for is reported as unknown.
+                let _ = map.optional("settings");
+                Err(reported)
+            }
+            versions => versions,
         };
         let (name, duts, versions) = (name?, duts?, versions?);
         let mut all = Vec::new();

@@ -56,6 +56,7 @@ pub const CAMPAIGNS: &[Shipped] = shipped!(
         "rollover",
         "scaling",
         "sessions",
+        "settings",
         "soak",
         "suites",
         "suites-gost",

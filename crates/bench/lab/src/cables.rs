@@ -16,11 +16,13 @@ use crate::hosts::Seat;
 use crate::offloads;
 use crate::on_node::{ask, ip, run_tool};
 use crate::switch;
+use crate::version_settings;
 use free::{HostInterface, free_interface, shown};
-use plan::{Cables, HostName};
+use plan::{Cables, HostName, Switch};
 use serde::Deserialize;
 use serde_json::Value;
 use std::collections::BTreeMap;
+use std::sync::Mutex;
 use testbed::protocol::{BorrowedInterface, Program, Request, Response};
 use testbed::{Interrupt, LabError, Links, Node, NodeId, Result};
 
@@ -34,6 +36,8 @@ pub(crate) struct Outside {
     pub(crate) interrupt: Interrupt,
     /// MAC addresses of A's and of B's interface.
     pub(crate) macs: [[u8; 6]; 2],
+    /// The command by which the boxes were switched to another version.
+    pub(crate) switched: Mutex<Option<Switch>>,
 }
 
 impl Outside {
@@ -82,6 +86,7 @@ impl Outside {
             host,
             interrupt,
             macs,
+            switched: Mutex::default(),
         })
     }
 
@@ -296,15 +301,11 @@ fn static_groups<'a>(text: &'a str, name: &'a str) -> impl Iterator<Item = Strin
     })
 }
 
-/// Returns the current state of the offloads that a lab sets.
+/// Returns the current state of the features that a lab or a version's settings change.
 fn offloads_of(host: &dyn Node, interface: &str) -> Result<BTreeMap<String, String>> {
     // A driver that answers nothing has nothing to restore.
     let text = read(host, &["ethtool", "-k", interface])?.unwrap_or_default();
-    let found = offloads::parse(&text);
-    let settable = offloads::SETTABLE
-        .iter()
-        .filter_map(|(word, feature)| Some(((*word).to_owned(), found.get(*feature)?.clone())));
-    Ok(settable.collect())
+    Ok(version_settings::changeable(&text))
 }
 
 /// `02:cb:00:00:00:a0`.

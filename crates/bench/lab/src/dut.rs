@@ -27,6 +27,7 @@ mod wireguard;
 mod xfrm;
 
 pub(crate) use daemon::Daemon;
+pub(crate) use external::firmware;
 pub(crate) use site::{Site, all, by_node, on_each};
 
 use crate::monitor::DevicePoller;

@@ -68,6 +68,7 @@ mod switch;
 mod sync;
 mod topology;
 mod tunnel_keys;
+mod version_settings;
 
 #[cfg(test)]
 mod tests;

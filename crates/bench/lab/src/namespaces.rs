@@ -2,6 +2,7 @@
 //! element, and the DUT between them. In a lab of two hosts, each host has two of the four
 //! stations.
 
+mod devices;
 mod monitoring;
 mod two_hosts;
 
@@ -22,8 +23,10 @@ use crate::switch;
 use crate::topology::{
     CIPHER_INTERFACES, End, IPV6_MTU_MIN, Map, STATION_INTERFACES, Side, W0, W1,
 };
+use crate::version_settings::ToRestore;
 use plan::{Cables, Direction, Dut, External, Hosts, IpVersion, LabPlan};
 use std::collections::BTreeMap;
+use std::io::{self, Write};
 use std::net::Ipv4Addr;
 use std::path::PathBuf;
 use testbed::protocol::Program;
@@ -85,6 +88,8 @@ struct Up {
     dut: Dut,
     links: Links,
     direction: Direction,
+    /// The settings of nodes that its version replaced.
+    applied: ToRestore,
 }
 
 impl Up {
@@ -436,39 +441,7 @@ impl Bench for NamespaceLab {
     }
 
     fn start_dut(&mut self, dut: &Dut, links: Links, direction: Direction) -> Result<RunningDut> {
-        if !dut.adapter.profile().directions.contains(&direction) {
-            let reason = format!("cannot be loaded in direction `{}`", direction.name());
-            return Err(LabError::dut(&dut.name, reason));
-        }
-        if self.dut.is_some() {
-            let reason = "cannot be started: another one is up";
-            return Err(LabError::dut(&dut.name, reason));
-        }
-        let mut adapter = dut::adapter(dut)?;
-        let site = self.site(dut, links, direction);
-        let started = adapter.start(&site).and_then(|running| {
-            let Err(error) = adapter.await_ready(&site) else {
-                return Ok(running);
-            };
-            // If the DUT died, report that rather than that it does not forward.
-            adapter.stop(&site, running)?;
-            Err(error)
-        });
-        if started.is_err() {
-            // The earlier failure matters more; the next start shows a node that is not clear.
-            let _ = site.clear();
-        }
-        let mut running = started?;
-        // By the profile alone: nothing that the DUT reports about itself may excuse readable
-        // packets.
-        running.readable = dut.adapter.profile().is_readable;
-        self.dut = Some(Up {
-            adapter,
-            dut: dut.clone(),
-            links,
-            direction,
-        });
-        Ok(running)
+        self.start(dut, links, direction)
     }
 
     fn dut_counters(&self, dut: &RunningDut) -> Result<BTreeMap<String, u64>> {
@@ -548,28 +521,8 @@ impl Bench for NamespaceLab {
         }
     }
 
-    fn stop_dut(&mut self, mut dut: RunningDut) -> Result<()> {
-        // Restores the links for the next DUT.
-        let mut undo = |is_left: bool, action| {
-            if is_left {
-                self.act(&mut dut, action)
-            } else {
-                Ok(())
-            }
-        };
-        let joined = undo(self.cut.is_cut(), DutAction::JoinLink);
-        let closed = undo(self.bypass.is_open(), DutAction::CloseBypass);
-        // Only now: rejoining the link and closing the bypass need the links of the running DUT.
-        let Some(mut up) = self.dut.take() else {
-            return Ok(());
-        };
-        let site = self.site(&up.dut, up.links, up.direction);
-        let stopped = up.adapter.stop(&site, dut).and(joined).and(closed);
-        if stopped.is_err() {
-            // As after a start that failed.
-            let _ = site.clear();
-        }
-        stopped
+    fn stop_dut(&mut self, dut: RunningDut) -> Result<()> {
+        self.stop(dut)
     }
 }
 
@@ -580,6 +533,10 @@ impl Drop for NamespaceLab {
             let site = self.site(&up.dut, up.links, up.direction);
             // No caller is left to report a failure to.
             let _ = up.adapter.stop(&site, RunningDut::default());
+        }
+        if let Some(Err(reason)) = self.outside.as_ref().map(dut::firmware::back) {
+            // Every trial is recorded by now, and the user must know.
+            let _ = writeln!(io::stderr(), "warning: the boxes {reason}");
         }
         // Ask all to end concurrently; each is awaited when it is dropped.
         self.stations.iter().for_each(Seat::hang_up);

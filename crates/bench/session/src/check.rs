@@ -2,7 +2,7 @@
 
 use crate::error::SessionError;
 use crate::kernel::{self, Lack};
-use crate::{planning, programs};
+use crate::{planning, programs, sysctls};
 use campaign::{Campaign, HostFacts, Input, LabFile};
 use guard::read_text;
 use lab::programs::Missing;
@@ -148,6 +148,8 @@ pub struct Checked {
     missing: Vec<Missing>,
     /// The features that a campaign needs in any of its labs, and that this host's kernel lacks.
     lacks: Vec<Lack>,
+    /// The kernel parameters that it sets in any of its labs, and that this host's kernel lacks.
+    unknown: Vec<String>,
     /// The number of its cells.
     cells: usize,
     /// Commands, code and files that it uses, except Cipherbench's programs.
@@ -155,15 +157,16 @@ pub struct Checked {
 }
 
 impl Checked {
-    /// Returns a warning about the programs and kernel features that the campaign `path` needs and
-    /// that this host lacks, if any.
+    /// Returns a warning about the programs, kernel features and parameters that the campaign
+    /// `path` needs and that this host lacks, if any.
     #[must_use]
     pub fn warning(&self, path: &Path) -> Option<String> {
         let subject = format!("{}: ", path.display());
         let programs = programs::warning(&subject, &self.missing, self.cells);
         let kernel = kernel::warning(&subject, &self.lacks, self.cells);
-        (programs.is_some() || kernel.is_some())
-            .then(|| programs.unwrap_or_default() + &kernel.unwrap_or_default())
+        let sysctls = sysctls::warning(&subject, &self.unknown);
+        let all: String = [programs, kernel, sysctls].into_iter().flatten().collect();
+        (!all.is_empty()).then_some(all)
     }
 
     const fn plain(summary: String) -> Self {
@@ -171,6 +174,7 @@ impl Checked {
             summary,
             missing: Vec::new(),
             lacks: Vec::new(),
+            unknown: Vec::new(),
             cells: 0,
             permissions: Vec::new(),
         }
@@ -247,6 +251,7 @@ fn in_labs(campaign: &Campaign, labs: &[LabFile], host: &HostFacts) -> Result<Ch
     let mut plan = None;
     let mut missing: Vec<Missing> = Vec::new();
     let mut lacks: Vec<Lack> = Vec::new();
+    let mut unknown: Vec<String> = Vec::new();
     for lab in labs {
         match campaign.plan(lab, host) {
             Ok(made) => {
@@ -260,6 +265,9 @@ fn in_labs(campaign: &Campaign, labs: &[LabFile], host: &HostFacts) -> Result<Ch
                 // The kernel is the same for every lab on this host: it is tried once.
                 if lacks.is_empty() {
                     lacks = kernel::lacking(&made);
+                }
+                if unknown.is_empty() {
+                    unknown = sysctls::unknown(&made);
                 }
                 plan = Some(made);
             }
@@ -280,6 +288,7 @@ fn in_labs(campaign: &Campaign, labs: &[LabFile], host: &HostFacts) -> Result<Ch
             ),
             missing,
             lacks,
+            unknown,
             cells: plan.cells.len(),
             permissions: plan.permissions(),
         }),

@@ -31,6 +31,7 @@ mod reporter;
 mod running;
 pub mod runs;
 pub mod software;
+mod sysctls;
 pub mod trust;
 mod watch;
 

@@ -9,6 +9,7 @@ pub use process::{Ended, await_end, kill_group, last_lines};
 
 use crate::error::SessionError;
 use crate::reporter::Reporter;
+use crate::sysctls;
 use lab::programs::{identify, verify as verify_program};
 use plan::{Adapter, Build, Dut, FoundProgram, LabKind, Plan, Software};
 use std::collections::BTreeMap;
@@ -19,8 +20,8 @@ use testbed::Interrupt;
 /// when a device starts.
 ///
 /// # Errors
-/// When a build fails, does not end or leaves no program; when a program cannot be read; and
-/// when the run is interrupted.
+/// When this kernel lacks a parameter that a version sets; when a build fails, does not end or
+/// leaves no program; when a program cannot be read; and when the run is interrupted.
 pub fn prepare(
     plan: &mut Plan,
     left_out: &BTreeMap<String, String>,
@@ -30,6 +31,7 @@ pub fn prepare(
     if plan.lab.kind != LabKind::Namespaces {
         return Ok(());
     }
+    sysctls::require(plan)?;
     let mut known: Vec<(Adapter, Software, FoundProgram)> = Vec::new();
     for cell in &mut plan.cells {
         let dut = &mut cell.dut;

@@ -31,6 +31,7 @@ mod support;
 mod texts;
 mod trust;
 mod tunnel_check;
+mod version_settings;
 mod versions;
 
 use fleet::attack as fleet_attack;
@@ -174,6 +175,11 @@ fn main() -> ExitCode {
         ),
         tests!(None, bisect:
             mistakes_of_a_bisection_are_reported_before_anything_is_made,
+        ),
+        tests!(no_lab, version_settings:
+            a_smaller_window_is_applied_compared_and_restored,
+            a_setting_that_the_namespace_refuses_fails_its_cell_in_words,
+            an_unknown_parameter_is_named_by_check_and_refused_by_run,
         ),
         tests!(no_lab, bisect:
             the_program_that_slows_a_tunnel_is_named,

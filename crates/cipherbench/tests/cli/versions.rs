@@ -93,7 +93,7 @@ pub(crate) fn versions_are_built_once_and_measured_side_by_side() {
     assert_eq!(first["twin"], "cipherbench old");
     let report = String::from_utf8(sandbox.run_file("report.md")).expect("UTF-8");
     assert!(
-        report.contains("Versions of programs compared with the first one"),
+        report.contains("Versions compared with the first one"),
         "{report}"
     );
     // The two are compared as two runs are, without naming them.

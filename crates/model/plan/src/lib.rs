@@ -30,6 +30,7 @@ mod procedure;
 mod published;
 mod search;
 mod setting;
+mod settings;
 mod software;
 mod stations;
 pub mod text;
@@ -65,6 +66,10 @@ pub use published::{
     PublishedTable, PublishedUnit, RateBasis, RateDirection, RateKind, RateLayer,
 };
 pub use setting::{Common, Dimension, Setting};
+pub use settings::{
+    LINK_FEATURES, NodeSettings, SYSCTL_CHARS_MAX, Switch, VersionSettings, is_sysctl,
+    is_sysctl_value,
+};
 pub use software::{Build, FoundProgram, Software, is_variable};
 pub use stations::Stations;
 pub use text::{in_words, to_text};

@@ -6,6 +6,7 @@
 use crate::adapter::{Adapter, Dut, Encryptor, OpenVpn, StrongSwan, Xfrm};
 use crate::axis::Axis;
 use crate::cell::Cell;
+use crate::software::Software;
 use crate::value::Value;
 use catalog::Choice;
 use std::mem;
@@ -24,7 +25,7 @@ pub enum Setting {
     Workers,
     /// Tunnels, over which frames are spread.
     Tunnels,
-    /// The version of its program, by the campaign's name for it.
+    /// The version of its program or settings, by the campaign's name for it.
     Version,
 }
 
@@ -63,12 +64,17 @@ impl Dut {
             ..self.clone()
         };
         if setting == Setting::Version {
-            // With the program and all that follows from it; the environment is another setting.
-            let version = mem::take(&mut others.software).version?;
-            others
-                .software
-                .environment
-                .clone_from(&self.software.environment);
+            let software = &mut others.software;
+            let version = software.version.take()?;
+            if software.settings.take().is_none() {
+                // With the program and all that follows from it; the environment is another
+                // setting.
+                let environment = mem::take(&mut software.environment);
+                *software = Software {
+                    environment,
+                    ..Software::default()
+                };
+            }
             return Some((Value::Word(version), others));
         }
         let value = others.adapter.take(setting)?;

@@ -1,12 +1,14 @@
-//! The program of a DUT, if a campaign names one: its version, build and environment.
+//! What a campaign changes of a DUT: its program with version, build and environment, or the
+//! settings in force while it is measured.
 
+use crate::settings::VersionSettings;
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 
 /// The program that a DUT runs in place of the installed one; by default the installed one.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Software {
-    /// Name of the version, if the campaign names versions.
+    /// Name of the version, if the campaign names versions: of programs, or of settings.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub version: Option<String>,
     /// Path of the program, or a name that is searched for; `None`: the installed one.
@@ -18,6 +20,9 @@ pub struct Software {
     /// Variables of its environment.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub environment: BTreeMap<String, String>,
+    /// The settings of the version; with them the version's name is theirs.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub settings: Option<VersionSettings>,
     /// The program that was found when the run began.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub found: Option<FoundProgram>,
@@ -73,11 +78,17 @@ impl Software {
             program,
             build,
             environment,
+            settings,
             found,
         } = self;
         let mut words = Vec::new();
+        if let Some(settings) = settings {
+            let name = version.as_deref().unwrap_or_default();
+            words.push(format!("settings {name}: {}", settings.in_words()));
+        }
         if let Some(program) = program {
-            let version = version.as_ref().map(|name| format!("version {name}, "));
+            let version = version.as_ref().filter(|_| settings.is_none());
+            let version = version.map(|name| format!("version {name}, "));
             let made = build.as_ref().map_or("", |_| ", built");
             let digits = found
                 .as_ref()
@@ -106,7 +117,9 @@ impl Software {
         let variables = self.environment.iter();
         let variables =
             variables.map(|(name, value)| ("environment".to_owned(), format!("{name}={value}")));
-        program.chain(build).chain(variables).collect()
+        let settings = self.settings.iter().flat_map(VersionSettings::demands);
+        let all = program.chain(build).chain(variables).chain(settings);
+        all.collect()
     }
 
     /// The first part that no campaign could have given.
@@ -114,6 +127,10 @@ impl Software {
         let mut names = self.environment.keys();
         if let Some(name) = names.find(|name| !is_variable(name)) {
             return Some(format!("the variable `{}`", name.escape_debug()));
+        }
+        let settings = self.settings.as_ref();
+        if let Some(mistake) = settings.and_then(VersionSettings::mistake) {
+            return Some(mistake);
         }
         let found = self.found.as_ref()?;
         let is_digest =

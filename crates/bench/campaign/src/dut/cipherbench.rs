@@ -2,6 +2,7 @@
 //! incompatible.
 
 use super::entry::{Duts, INSECURE, LEGACY, NAME, SUITE, Variants, WeakAllowed, suite};
+use super::settings::SETTINGS;
 use super::software::SOFTWARE;
 use crate::axis::{Axes, RUN_MAX};
 use crate::keys::millis;
@@ -47,6 +48,7 @@ pub(super) const KEYS: &[Key] = &[
         .range("`auto`, `ipsec-mb`, `aws-lc`, `rustcrypto`, `gost-avx512`, `gost-avx2`, \
          `gost-portable`, `\"null\"`, or a map"),
     SOFTWARE,
+    SETTINGS,
 ];
 
 /// Settings that vary are added to the name, in this order: mode, suite, workers, tunnels, engine,

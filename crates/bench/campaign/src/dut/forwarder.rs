@@ -1,6 +1,7 @@
 //! Reads boxes that forward in clear.
 
 use super::entry::{Duts, NAME, Variants};
+use super::settings::SETTINGS;
 use crate::axis::Axes;
 use plan::Adapter;
 use yaml::Absent::Default;
@@ -9,6 +10,7 @@ use yaml::{Key, Map, Reported, Value};
 #[rustfmt::skip]
 pub(super) const ROUTER: &[Key] = &[
     NAME,
+    SETTINGS,
     Key::new("nat", Value::Axis(&Value::Switch), Default("off"),
         "Translate addresses and track connections (WAN-LAN), or route only (LAN-LAN). With both \
          values, the translating router is named `router nat`"),

@@ -1,6 +1,7 @@
 //! Reads L2TPv3 by the kernel.
 
 use super::entry::{Duts, NAME, Variants};
+use super::settings::SETTINGS;
 use crate::axis::Axes;
 use plan::{Adapter, L2tpEncapsulation, L2tpv3};
 use yaml::Absent::Default;
@@ -9,6 +10,7 @@ use yaml::{Key, Map, Reported, Value};
 #[rustfmt::skip]
 pub(super) const KEYS: &[Key] = &[
     NAME,
+    SETTINGS,
     Key::new("encapsulation",
         Value::Axis(&Value::Name(|| L2tpEncapsulation::ALL.map(L2tpEncapsulation::name).to_vec())),
         Default("udp"), "Transport of L2TPv3: UDP port 1701, or IP protocol 115"),

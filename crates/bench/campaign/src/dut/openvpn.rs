@@ -1,6 +1,7 @@
 //! Reads OpenVPN.
 
 use super::entry::{Duts, NAME, Variants};
+use super::settings::SETTINGS;
 use super::software::SOFTWARE;
 use crate::axis::Axes;
 use plan::{Adapter, OpenVpn};
@@ -14,6 +15,7 @@ pub(super) const KEYS: &[Key] = &[
     Key::new("suite", Value::Axis(&Value::Name(|| Suite::AEADS.map(Suite::name).to_vec())),
         Default("aes-256-gcm"), "Cipher of the data channel: AEADs only"),
     SOFTWARE,
+    SETTINGS,
 ];
 
 /// A suite that varies is added to the name.

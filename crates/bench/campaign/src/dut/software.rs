@@ -104,7 +104,7 @@ fn read_programs(node: Node<'_>, folder: &str) -> Result<Vec<Named>, Reported> {
 }
 
 /// A version's name becomes part of the DUT's, and of ids.
-fn check_version(name: &Spanned<&str>, value: Node<'_>) -> Result<(), Reported> {
+pub(super) fn check_version(name: &Spanned<&str>, value: Node<'_>) -> Result<(), Reported> {
     let fits = |c: char| c.is_alphanumeric() || "-_.+".contains(c);
     let length = name.value.chars().count();
     if (1..=VERSION_CHARS_MAX).contains(&length) && name.value.chars().all(fits) {
@@ -165,7 +165,7 @@ fn read_build(node: Node<'_>, folder: &str) -> Result<Build, Reported> {
     })
 }
 
-fn read_command(node: Node<'_>) -> Result<String, Reported> {
+pub(super) fn read_command(node: Node<'_>) -> Result<String, Reported> {
     // A block of YAML ends in a line feed, which is no part of the command.
     let command = node.text()?.trim_end();
     let chars = command.chars().count();

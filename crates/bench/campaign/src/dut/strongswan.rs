@@ -3,6 +3,7 @@
 use super::entry::{
     COMMON_SUITE, Duts, INSECURE, LEGACY, NAME, Variants, WeakAllowed, common_suite,
 };
+use super::settings::SETTINGS;
 use super::software::SOFTWARE;
 use crate::axis::Axes;
 use plan::{Adapter, DataPath, IkeAuth, StrongSwan};
@@ -30,6 +31,7 @@ pub(super) const KEYS: &[Key] = &[
     TUNNELS.meaning(
         "Tunnels between the gateways, each with separate SAs and networks, under one IKE SA"),
     SOFTWARE,
+    SETTINGS,
 ];
 
 /// Tunnels under one IKE SA.

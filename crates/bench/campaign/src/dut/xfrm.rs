@@ -3,12 +3,13 @@
 use super::entry::{
     COMMON_SUITE, Duts, INSECURE, LEGACY, NAME, Variants, WeakAllowed, common_suite,
 };
+use super::settings::SETTINGS;
 use crate::axis::Axes;
 use plan::{Adapter, Xfrm};
 use wire::Suite;
 use yaml::{Key, Map, Reported};
 
-pub(super) const KEYS: &[Key] = &[NAME, COMMON_SUITE, LEGACY, INSECURE];
+pub(super) const KEYS: &[Key] = &[NAME, COMMON_SUITE, LEGACY, INSECURE, SETTINGS];
 
 /// A suite that varies is added to the name.
 pub(super) fn read(map: &Map<'_>) -> Result<Duts, Reported> {

@@ -50,7 +50,7 @@ fn every_yaml_block_of_the_documents_is_right() {
         .flat_map(|document| yaml_blocks(document))
         .collect();
     // A block with another fence would be skipped silently.
-    assert_eq!(blocks.len(), 18);
+    assert_eq!(blocks.len(), 19);
     for block in blocks {
         if block.starts_with("lab:") {
             lab_from_text("docs", block).unwrap_or_else(|mistakes| panic!("{mistakes}"));
@@ -159,23 +159,29 @@ fn every_key_is_documented_and_no_other() {
     let campaign = document("campaign.md");
     let (all, frames) = ("## Trials", "## Frame tests");
     let wireguard = "### `wireguard`, `wireguard-go`, `boringtun`, `gotatun`";
-    let programs = "### Programs and versions";
+    let (programs, settings) = ("### Programs and versions", "### Settings");
     let search = "A search has these keys, and up to eight goals:";
     for (path, headings) in [
         ("x", &["## The file"][..]),
         ("claims[0].x", &["## Claims"]),
-        ("duts[0].direct.x", &["### `direct`"]),
+        ("duts[0].direct.x", &["### `direct`", settings]),
         ("duts[1].straight.x", &["### `straight`"]),
-        ("duts[2].router.x", &["### `router`"]),
-        ("duts[3].bridge.x", &["### `bridge`"]),
-        ("duts[4].cipherbench.x", &["### `cipherbench`", programs]),
-        ("duts[5].wireguard.x", &[wireguard]),
-        ("duts[6].wireguard-go.x", &[wireguard, programs]),
-        ("duts[7].boringtun.x", &[wireguard, programs]),
-        ("duts[8].gotatun.x", &[wireguard, programs]),
-        ("duts[9].strongswan.x", &["### `strongswan`", programs]),
-        ("duts[10].openvpn.x", &["### `openvpn`", programs]),
-        ("duts[11].external.x", &["### `external`"]),
+        ("duts[2].router.x", &["### `router`", settings]),
+        ("duts[3].bridge.x", &["### `bridge`", settings]),
+        (
+            "duts[4].cipherbench.x",
+            &["### `cipherbench`", programs, settings],
+        ),
+        ("duts[5].wireguard.x", &[wireguard, settings]),
+        ("duts[6].wireguard-go.x", &[wireguard, programs, settings]),
+        ("duts[7].boringtun.x", &[wireguard, programs, settings]),
+        ("duts[8].gotatun.x", &[wireguard, programs, settings]),
+        (
+            "duts[9].strongswan.x",
+            &["### `strongswan`", programs, settings],
+        ),
+        ("duts[10].openvpn.x", &["### `openvpn`", programs, settings]),
+        ("duts[11].external.x", &["### `external`", settings]),
         ("duts[11].external.boxes[0].x", &["A box has these keys:"]),
         (
             "duts[11].external.boxes[0].snmp.x",

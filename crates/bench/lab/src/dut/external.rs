@@ -13,8 +13,10 @@
 
 mod answers;
 mod commands;
+pub(crate) mod firmware;
 mod gateway;
 mod observed;
+mod running;
 mod stations;
 
 use super::site::by_node;
@@ -117,6 +119,7 @@ impl External {
             .boxes()
             .map(|(id, its)| QueriedCounters::of(site, id, its));
         *lock(&self.queried) = queried.collect::<Result<_>>()?;
+        firmware::to_version(site, outside, || runner.leave_behind(self.boxes()))?;
         runner.leave_behind(self.boxes())?;
         for (id, its) in self.boxes() {
             for command in &its.up {

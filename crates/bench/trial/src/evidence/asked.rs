@@ -82,7 +82,7 @@ pub fn dut_as_asked(
 }
 
 /// The gateways in the path.
-fn loaded(cell: &Cell) -> &'static [&'static str] {
+pub(super) fn loaded(cell: &Cell) -> &'static [&'static str] {
     let direction = match &cell.measurement {
         Measurement::Frames(test) => test.traffic.direction,
         _ => Direction::Both,

@@ -1,6 +1,7 @@
 //! The readings of links and DUT while traffic crossed them, and the checks common to trials by
 //! tools and frame tests.
 
+use super::asked::loaded;
 use super::check;
 use super::cipher::{CipherTraffic, encryption_not_proven};
 use super::failure::{first_of, then_repeat_or};
@@ -90,6 +91,7 @@ impl ObservedPath<'_> {
             for feature in features {
                 let found = self.offloads.get(interface);
                 let state = found.and_then(|found| found.get(*feature));
+                let wanted = self.of_version(interface, feature).unwrap_or(wanted);
                 // A feature that cannot be read counts as wrong: it may be in any state.
                 if state.is_none_or(|state| state != wanted) {
                     let state = state.map_or("not readable", String::as_str);
@@ -123,6 +125,19 @@ impl ObservedPath<'_> {
             )
         });
         check("offloads-as-asked", failure, detail)
+    }
+
+    /// The state of a feature that the settings of the DUT's version ask for, in place of the
+    /// cell's.
+    fn of_version(&self, interface: &str, feature: &str) -> Option<&'static str> {
+        let settings = self.cell.dut.software.settings.as_ref()?;
+        let (node, _) = interface.split_once('/')?;
+        let its = match node {
+            "a" | "b" => &settings.stations,
+            gateway if loaded(self.cell).contains(&gateway) => &settings.gateways,
+            _ => return None,
+        };
+        its.features.get(feature).map(|on| plan::on_off(*on))
     }
 
     /// Whether an interface belongs to the impaired link: an end of it between the gateways, or the

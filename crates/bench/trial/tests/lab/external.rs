@@ -13,6 +13,7 @@ mod plain;
 mod rack;
 mod refused;
 mod reset;
+mod switched;
 
 use crate::frames::{assert_all_came, frames, load, passes, short};
 use crate::one_gateway::is_on_kernel;
@@ -32,7 +33,7 @@ use trial::links;
 const PATIENCE: Duration = Duration::from_secs(60);
 
 /// All tests by name.
-pub(crate) const ALL: [(&str, fn()); 29] = [
+pub(crate) const ALL: [(&str, fn()); 30] = [
     ("boxes_that_seal_pass_every_check", || outside("seal")),
     (
         "bumps_in_the_wire_that_seal_frames_pass_every_check",
@@ -51,6 +52,9 @@ pub(crate) const ALL: [(&str, fn()); 29] = [
     ),
     ("without_a_tap_nothing_is_proven_and_it_says_so", || {
         outside("untapped")
+    }),
+    ("boxes_are_switched_to_versions_and_back", || {
+        outside("switched")
     }),
     ("a_command_that_fails_fails_the_cell_in_words", || {
         outside("refused-command")
@@ -164,6 +168,7 @@ pub(crate) fn play(scenario: &str) -> ExitCode {
         "router" => plain::router(),
         "reset" => reset::reset(),
         "untapped" => untapped(),
+        "switched" => switched::switched(),
         "refused-command" => refused_command(),
         "refused-interface" => refused_interface(),
         "ike-gateway" => gateway::ike(),
@@ -503,7 +508,12 @@ fn await_that(what: &str, mut holds: impl FnMut() -> bool) {
 
 /// A run in a process of its own that has everything up.
 fn held(rack: &Rack, folder: &Path) -> Child {
-    let plan = serde_json::to_string(&(lab_of(rack), ping_cell(sealing(rack)))).unwrap();
+    held_with(rack, folder, &ping_cell(sealing(rack)))
+}
+
+/// The same with a cell.
+fn held_with(rack: &Rack, folder: &Path, cell: &Cell) -> Child {
+    let plan = serde_json::to_string(&(lab_of(rack), cell)).unwrap();
     let mut child = Command::new(std::env::current_exe().unwrap())
         .args(["hold-outside", &folder.display().to_string(), &plan])
         .stdout(Stdio::piped())

@@ -118,10 +118,10 @@ pub const CONTRASTS: &[Contrast] = &[
     },
     Contrast {
         id: "versions",
-        title: "Versions of programs compared with the first one",
+        title: "Versions compared with the first one",
         name: "Versions",
-        subject: "Versions of programs compared with the first one",
-        twin: "the first version of its program",
+        subject: "Versions compared with the first one",
+        twin: "the first version",
         ratio: "Ratio to the first version",
         columns: Columns::Names(["Version", "Compared with"]),
         meaning: Meaning::Change,

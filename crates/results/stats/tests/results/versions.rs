@@ -1,4 +1,4 @@
-//! Versions of programs compared with the first one.
+//! Versions compared with the first one.
 
 use crate::fixture::{journal, measured, record, tcp, transfer};
 use crate::null_run::Noise;

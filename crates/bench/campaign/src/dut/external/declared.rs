@@ -1,6 +1,7 @@
 //! The keys of third-party boxes, in the order of `docs/campaign.md`.
 
 use super::super::entry::{INSECURE, LEGACY, NAME, SUITE};
+use super::super::settings::BOX_SETTINGS;
 use super::super::strongswan::TUNNELS;
 use super::FORMS;
 use crate::keys::{millis, seconds};
@@ -56,6 +57,7 @@ pub(crate) const KEYS: &[Key] = &[
     Key::new("ready", LIMIT, Default("1 min"),
         "Longest time from the last command until A reaches B, or until the first tunnel of a \
          `gateway` is up"),
+    BOX_SETTINGS,
     Key::new("boxes", Value::List(&Value::Map(BOX)), Required,
         "The box at A's cable and the one at B's; a single entry if both are managed in one \
          place, or a plain box is alone").range("1 or 2").apart(),

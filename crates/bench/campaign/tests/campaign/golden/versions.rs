@@ -137,3 +137,80 @@ fn one_version_has_a_name_that_no_device_shows_and_several_are_devices() {
     let expected = ["w1 a", "w1 b", "w2 a", "w2 b"].map(|it| format!("cipherbench {it}"));
     assert_eq!(names(two), expected);
 }
+
+const SETTINGS: &str = "\
+campaign: s
+duts:
+  - direct:
+      settings:
+        usual: {}
+        half:
+          stations: { sysctls: { net.ipv4.tcp_rmem: 4096 65536 131072 }, ethtool: { gro: on, tx-udp-segmentation: off } }
+          gateways: { sysctls: { net.core.somaxconn: 128 } }
+  - cipherbench:
+      workers: [1, 2]
+      program: ./a
+      environment: { A: b }
+      settings: { one: {}, two: { gateways: { ethtool: { tcp-segmentation-offload: off } } } }
+  - xfrm: { settings: { only: { stations: { sysctls: { net.ipv4.tcp_congestion_control: reno } } } } }
+trials:
+  - tcp: { mtu: 1400 B }
+";
+
+#[test]
+fn a_plan_of_settings_reads_well() {
+    let plan = plan(SETTINGS);
+    assert_eq!(plan.mistake(), None);
+    compare("settings-plan.txt", &to_text(&plan, |_| Vec::new()));
+    // DUTs of two sets differ in nothing else.
+    let others = |cell: &plan::Cell| {
+        let apart = cell.dut.apart(plan::Setting::Version);
+        apart.map(|(version, others)| (version.plain(), others))
+    };
+    let found: Vec<_> = plan
+        .cells
+        .iter()
+        .map(|cell| others(cell).unwrap())
+        .collect();
+    assert_eq!((&*found[0].0, &*found[1].0), ("usual", "half"));
+    assert_eq!(found[0].1, found[1].1);
+    assert_ne!(found[2].1, found[0].1);
+    assert_eq!(
+        found[2].1.software.program.as_deref(),
+        Some("campaigns/./a")
+    );
+}
+
+#[test]
+fn mistakes_of_settings_are_reported() {
+    let text = "\
+campaign: s
+duts:
+  - direct: { name: a, settings: {} }
+  - direct: { name: b, settings: { x: {}, x: {} } }
+  - direct: { name: c, settings: { \"n o\": {}, y: { station: {} } } }
+  - direct: { name: d, settings: { x: { stations: { sysctls: { kernel.panic: 1, net.ipv4: 2, net.ipv4.tcp_rmem: \"\", net..x.y: 1 } } } } }
+  - direct: { name: e, settings: { x: { stations: { ethtool: { gor: on, gro: perhaps, tso: on, tcp-segmentation-offload: off } } } } }
+  - direct: { name: f, settings: { x: { command: reboot } } }
+  - direct: { name: h, settings: { x: { gateways: { ethtool: { gso: on, generic-segmentation-offload: on } } } } }
+  - cipherbench: { name: g, program: { old: ./a, new: ./b }, settings: { x: {}, y: {} } }
+  - straight: { settings: { x: {} } }
+trials:
+  - tcp: { mtu: 1400 B }
+";
+    let mistakes = from_text("campaigns/s.yaml", text).unwrap_err();
+    let mut all = format!("{mistakes}\n");
+    let boxes = "campaign: s\nduts:\n  - external:\n      plain: on\n      settings: { v1: { undo: back }, v2: { \
+                 command: \"\", limit: 0 s }, v3: { gateways: {} } }\n      boxes: [{}]\ntrials:\n  - tcp: { mtu: \
+                 1400 B }\n";
+    let mistakes = from_text("campaigns/s.yaml", boxes).unwrap_err();
+    all.push_str(&format!("\n{mistakes}\n"));
+    let text = "campaign: s\nduts: [cipherbench: { settings: { x: {} } }]\ntrials: [load: { frame: 64 B }]\n";
+    let lab = lab_from_text("labs/l.yaml", "lab: m\nkind: memory\n").unwrap();
+    let mistakes = from_text("campaigns/s.yaml", text)
+        .unwrap()
+        .plan(&lab, &HOST)
+        .unwrap_err();
+    all.push_str(&format!("\n{mistakes}\n"));
+    compare("settings-mistakes.txt", &all);
+}

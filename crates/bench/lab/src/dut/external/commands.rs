@@ -1,21 +1,14 @@
 //! Commands for boxes: filled in, and run on the host.
 
 use super::super::Site;
-use super::answers;
+use super::running::{Outcome, run_on_host};
+use super::{answers, firmware};
 use crate::cables::Outside;
-use crate::sync::Deadline;
 use crate::topology::Side;
 use plan::{self, ExternalBox, Placeholder, fill_in};
-use std::thread;
 use std::time::Duration;
-use testbed::protocol::{Ended, Program, Request, Response};
+use testbed::protocol::{Ended, Program, Request, Response, millis};
 use testbed::{Interrupt, LabError, Node, NodeId, Result};
-
-/// Polling interval of a running command: the run may be interrupted between two polls.
-const STEP: Duration = Duration::from_millis(10);
-
-/// From SIGTERM to SIGKILL.
-const GRACE: Duration = Duration::from_secs(1);
 
 /// Runs the commands for the boxes of one DUT on the host.
 pub(super) struct CommandRunner<'a> {
@@ -59,7 +52,12 @@ impl<'a> CommandRunner<'a> {
                 programs.push(self.program(&its.via, command)?);
             }
         }
-        let limit_ms = self.plan.limit_ns / 1_000_000;
+        let mut limit = self.limit();
+        if let Some((program, its)) = firmware::way_back(self.outside) {
+            programs.push(program);
+            limit = limit.max(its);
+        }
+        let limit_ms = millis(limit);
         match self
             .outside
             .host
@@ -79,13 +77,11 @@ impl<'a> CommandRunner<'a> {
     ) -> Result<String> {
         let host: &dyn Node = &self.outside.host;
         let limit = self.limit();
-        let deadline = Deadline::after(limit);
         let program = self.program(via, command)?;
         let words = match via {
             [] => program.argv[2].clone(),
             _ => format!("{} {}", via.join(" "), program.argv[program.argv.len() - 1]),
         };
-        let process = host.start(program, limit)?;
         let failed = |how: String, ended: &Ended| {
             let (gateway, words) = (id.name(), answers::fact(&words));
             let said = ended.last_words();
@@ -94,23 +90,14 @@ impl<'a> CommandRunner<'a> {
                 "refused a command on {gateway}: `{words}` {how}{said}"
             ))
         };
-        // Ctrl-C does not interrupt calls to the host, so the run polls instead of waiting.
-        loop {
-            if host.status(process)?.is_some() {
-                break;
-            }
-            if interrupt.is_some_and(Interrupt::is_set) {
-                host.stop(process, GRACE)?;
-                return Err(LabError::Interrupted);
-            }
-            if deadline.is_over() {
-                let ended = host.stop(process, GRACE)?;
+        let ended = match run_on_host(host, program, limit, interrupt)? {
+            Outcome::Ended(ended) => ended,
+            Outcome::Interrupted => return Err(LabError::Interrupted),
+            Outcome::TimedOut(ended) => {
                 let how = format!("did not end within {} s", limit.as_secs());
                 return Err(failed(how, &ended));
             }
-            thread::sleep(STEP);
-        }
-        let ended = host.wait(process, GRACE)?;
+        };
         match ended.code {
             Some(0) => Ok(ended.stdout),
             code => Err(match failed(format!("failed ({})", ended.how()), &ended) {
