@@ -1,5 +1,5 @@
-//! The other end of a tunnel's check over ssh: this program is started there, or sent there and removed afterwards, as
-//! for a lab of two hosts.
+//! The other end of a tunnel's check over ssh: this program is started there, or sent there and
+//! removed afterwards, as for a lab of two hosts.
 
 use lab::Visit;
 use plan::{Host, HostName};
