@@ -6,8 +6,8 @@ use crate::dut::Site;
 use crate::sync::lock;
 use plan::Switch;
 use std::time::Duration;
-use testbed::protocol::Program;
-use testbed::{Interrupt, LabError, Result};
+use testbed::protocol::{Program, Request};
+use testbed::{Interrupt, LabError, Node, Result};
 
 /// Switches the boxes to the version of this DUT, if they have another one. `leave_behind` hands
 /// the way back to the host, which takes it if this run is killed.
@@ -56,6 +56,12 @@ pub(crate) fn back(outside: &Outside) -> std::result::Result<(), String> {
         Ok(failed) => failed,
         Err(error) => Some(error.to_string()),
     };
+    // No box is up now, and the host would run the command a second time at its end.
+    let nothing = Request::AtEnd {
+        programs: Vec::new(),
+        limit_ms: 0,
+    };
+    let _ = outside.host.call(nothing);
     failed.map_or(Ok(()), |reason| {
         Err(format!("cannot be switched back: {reason}"))
     })
