@@ -126,7 +126,7 @@ pub(crate) fn the_program_that_slows_a_tunnel_is_named() {
         "--programs",
         "./v1,./v2,./v3",
         "--gate",
-        "ping p50 rises > 50 %",
+        "ping p50 rises > 90 %",
         "--pairs",
         "300",
         "--repeats",
