@@ -87,9 +87,9 @@ pub(crate) struct ClaimConfig {
     selectors: Vec<Spanned<Coordinate>>,
 }
 
-/// Reads the list of claims.
-pub(crate) fn read_all(node: Node<'_>) -> Result<Vec<ClaimConfig>, Reported> {
-    let claims = node.list(|item| item.keys(KEYS, ClaimConfig::read))?;
+/// Reads the list of claims. A mistake in one keeps no other from being checked against the cells.
+pub(crate) fn read_all(node: Node<'_>) -> Result<Vec<Result<ClaimConfig, Reported>>, Reported> {
+    let claims = node.list(|item| Ok(item.keys(KEYS, ClaimConfig::read)))?;
     match claims.len() {
         0..=CLAIMS_MAX => Ok(claims),
         count => {
@@ -102,13 +102,16 @@ pub(crate) fn read_all(node: Node<'_>) -> Result<Vec<ClaimConfig>, Reported> {
 /// The claims with the cells that measure them. Mistakes go to `node`, the list.
 pub(crate) fn resolve_all(
     node: Node<'_>,
-    asked: &[ClaimConfig],
+    asked: &[Result<ClaimConfig, Reported>],
     drafts: &[Draft],
     duts: &[Listed],
 ) -> Result<Vec<Claim>, Reported> {
     let claims: Vec<_> = asked
         .iter()
-        .map(|asked| asked.resolve(node, drafts, duts))
+        .map(|asked| match asked {
+            Ok(asked) => asked.resolve(node, drafts, duts),
+            Err(reported) => Err(*reported),
+        })
         .collect();
     claims.into_iter().collect()
 }

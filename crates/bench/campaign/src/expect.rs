@@ -21,9 +21,10 @@ pub(crate) struct Limit {
     stored: Option<(String, Journal)>,
 }
 
-/// Reads the list of limits, and the runs that they refer to.
-pub(crate) fn read_all(node: Node<'_>) -> Result<Vec<Limit>, Reported> {
-    let limits = node.list(read)?;
+/// Reads the list of limits, and the runs that they refer to. A mistake in one keeps no other from
+/// being checked against the cells.
+pub(crate) fn read_all(node: Node<'_>) -> Result<Vec<Result<Limit, Reported>>, Reported> {
+    let limits = node.list(|item| Ok(read(item)))?;
     match limits.len() {
         0..=LIMITS_MAX => Ok(limits),
         count => {
@@ -82,11 +83,12 @@ fn mistake(node: Node<'_>, place: &Place, text: &str, error: &GateError) -> Repo
 /// The limits, once the cells are known. Mistakes go to `node`, the list.
 pub(crate) fn resolve_all(
     node: Node<'_>,
-    asked: &[Limit],
+    asked: &[Result<Limit, Reported>],
     drafts: &[Draft],
 ) -> Result<Vec<Expectation>, Reported> {
     let cells: Vec<Cell> = drafts.iter().map(|draft| draft.cell.clone()).collect();
     let resolved = asked.iter().map(|limit| {
+        let limit = limit.as_ref().map_err(|reported| *reported)?;
         let Spanned { value: gate, place } = &limit.gate;
         let wrong = |error: GateError| mistake(node, place, &gate.text, &error);
         gate.check(&cells).map_err(wrong)?;

@@ -11,7 +11,7 @@ use crate::host::HostFacts;
 use crate::impairment;
 use crate::lab::{self, LabFile};
 use crate::published::{self, OnPath};
-use crate::shipped::{self, CAMPAIGNS};
+use crate::shipped::{self, CAMPAIGNS, LABS};
 use crate::trial::{self, Kind};
 use plan::{
     Capture, Claim, Expectation, Expectations, ImpairProfile, LabKind, Measurement, Order, Plan,
@@ -155,7 +155,17 @@ fn read_map(map: &Map<'_>, short: Option<&Map<'_>>) -> Result<Campaign, Reported
     let seed = map.find::<Spanned<u32>>("seed");
     let lab = map.with_default("lab", None, |node| {
         let named = LabFile::built_in_names().map(|name| (name, name));
-        node.one_of("lab", &named).map(Some)
+        match node.text() {
+            Ok(name) if shipped::named(LABS, name).is_some() && named.iter().all(|it| it.0 != name) => {
+                let known = named.map(|(name, _)| name).join(", ");
+                let what = format!("a campaign cannot name the lab \"{name}\"");
+                let help = format!(
+                    "known labs are {known}; leave `lab` out, and measure it there with `--lab {name}`"
+                );
+                Err(node.mistake(what, help))
+            }
+            _ => node.one_of("lab", &named).map(Some),
+        }
     });
     let calibrate = map.find::<Spanned<bool>>("calibrate");
     // The devices under test: boxes that traffic goes through, or crypto devices.
@@ -195,26 +205,20 @@ fn read_map(map: &Map<'_>, short: Option<&Map<'_>>) -> Result<Campaign, Reported
         .map(|node| Ok((node, expect::read_all(node)?)));
     let published = map.with_default("published", Vec::new(), published::read);
     let capture = map.with_default("capture", None, capture::read);
-    let order = match (order?, seed?) {
-        (true, seed) => Order::Random {
+    let order = match (order, seed) {
+        (Ok(true), Ok(seed)) => Ok(Order::Random {
             seed: seed.map(|seed| seed.value),
-        },
-        (false, None) => Order::File,
-        (false, Some(seed)) => {
+        }),
+        (Ok(false), Ok(None)) => Ok(Order::File),
+        (Ok(false), Ok(Some(seed))) => {
             let what = "the order of the file needs no seed";
-            return Err(map
-                .node()
-                .mistake_at(&seed.place, what, "remove it, or `order: file`"));
+            let help = "remove it, or `order: file`";
+            Err(map.node().mistake_at(&seed.place, what, help))
         }
+        (Err(reported), _) | (_, Err(reported)) => Err(reported),
     };
-    // From here on each step needs the results of others, so the first mistake ends the reading.
-    let (name, title, lab, duts) = (name?, title?.unwrap_or_default(), lab?, duts?);
-    let repeats = repeats.transpose()?;
-    let times = match &repeats {
-        Some(repeats) => repeats.value,
-        None => map.get("repeats")?,
-    };
-    let skips_missing_cores = skips_missing_cores?;
+    // From here on each step needs the results of others, so a mistake in those ends the reading.
+    let duts = duts?;
     let (node, trials) = trials?;
     if let Some(reported) = both {
         return Err(reported);
@@ -224,30 +228,41 @@ fn read_map(map: &Map<'_>, short: Option<&Map<'_>>) -> Result<Campaign, Reported
     let tests_frames = trials
         .iter()
         .any(|trial| matches!(trial.kind, Kind::Frames(_)));
-    let calibrate = match calibrate? {
+    let calibrate = calibrate.and_then(|calibrate| match calibrate {
         Some(on) if on.value && !tests_frames => {
             let what = "there is nothing to calibrate: no trial tests frames";
-            return Err(node.mistake_at(&on.place, what, "remove `calibrate`"));
+            Err(node.mistake_at(&on.place, what, "remove `calibrate`"))
         }
-        Some(on) => on.value,
-        None => true,
-    };
-    // Published figures and claims refer to cells, which are known from here on.
-    let drafts = expand::cells(node, &trials, &duts, calibrate, &profiles?)?;
-    let (published, reports) = published::resolve(&published?, &drafts);
-    let claims = match claims.transpose()? {
+        Some(on) => Ok(on.value),
+        None => Ok(true),
+    });
+    // Published figures, claims and limits refer to cells, which are known from here on. A mistake
+    // in one of these, or in a key that no cell depends on, hides none in the others.
+    let with_rig = *calibrate.as_ref().unwrap_or(&true);
+    let drafts = expand::cells(node, &trials, &duts, with_rig, &profiles?)?;
+    let claims = claims.transpose().and_then(|claims| match claims {
         Some((node, _)) if devices.is_some() => {
             let what = "claims are of DUTs that carry traffic";
             let help = "what was published of devices is in `published`";
-            return Err(node.mistake(what, help));
+            Err(node.mistake(what, help))
         }
-        Some((node, asked)) => claim::resolve_all(node, &asked, &drafts, &duts)?,
-        None => Vec::new(),
+        Some((node, asked)) => claim::resolve_all(node, &asked, &drafts, &duts),
+        None => Ok(Vec::new()),
+    });
+    let expect = expect.transpose().and_then(|expect| match expect {
+        Some((node, asked)) => expect::resolve_all(node, &asked, &drafts),
+        None => Ok(Vec::new()),
+    });
+    let (name, title, lab) = (name?, title?.unwrap_or_default(), lab?);
+    let repeats = repeats.transpose()?;
+    let times = match &repeats {
+        Some(repeats) => repeats.value,
+        None => map.get("repeats")?,
     };
-    let expect = match expect.transpose()? {
-        Some((node, asked)) => expect::resolve_all(node, &asked, &drafts)?,
-        None => Vec::new(),
-    };
+    let skips_missing_cores = skips_missing_cores?;
+    let (claims, expect, order) = (claims?, expect?, order?);
+    calibrate?;
+    let (published, reports) = published::resolve(&published?, &drafts);
     let campaign = Campaign {
         drafts,
         claims,

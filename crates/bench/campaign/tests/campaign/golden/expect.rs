@@ -56,6 +56,33 @@ fn every_mistake_of_limits_is_reported_at_its_place() {
     compare("expect-mistakes.txt", &all);
 }
 
+/// Limits that are wrong only with the cells are reported together with all other mistakes.
+#[test]
+fn no_mistake_hides_that_a_limit_fits_no_cell() {
+    let text = DUTS_AND_TRIALS
+        .replace(
+            "campaign: c",
+            "campaign: c\nlab: weather\nrepeats: 0\ncalibrate: maybe",
+        )
+        .replace(
+            "expect:",
+            "claims: [{ dut: xfmr, trial: tcp, at_least: 1 Gbit/s, source: s }]\nexpect:",
+        );
+    let limits = "  - tcp throughput >= 5\n  - tcp dut=cipherbnch throughput >= 5 Gbit/s\n";
+    let mistakes = from_text("c.yaml", &format!("{text}{limits}")).unwrap_err();
+    let found = mistakes.to_string();
+    for words in [
+        "known labs are namespaces, memory, device; leave `lab` out, and measure it there with `--lab weather`",
+        "(repeats)",
+        "(calibrate)",
+        "(claims[0]",
+        "(expect[0])",
+        "(expect[1])",
+    ] {
+        assert!(found.contains(words), "{words}: {found}");
+    }
+}
+
 #[test]
 fn a_plan_has_its_limits_as_written() {
     let plan = plan(
