@@ -49,10 +49,17 @@ fn table(run: &Run<'_>, contrast: &Contrast) -> Option<Table> {
         Meaning::Gain => ("Gain", "a gain counts where"),
         Meaning::Change => ("Change", "a change is shown if"),
     };
+    // Otherwise an interval that excludes 1 would contradict the verdict next to it.
+    let is_searched = found.clone().any(|one| one.metric == Metric::FrameRate);
+    let width = if is_searched {
+        "; a difference of searched rates that is within the searches' width is not shown"
+    } else {
+        ""
+    };
     let note = format!(
         "each by the same device with {} in the same repeat: mean of these quotients, and its 95 % \
          interval (Student's t on logarithms); {counts} chance explains it in less than 5 %, over all \
-         cells {} (Holm)",
+         cells {} (Holm){width}",
         contrast.twin,
         if contrast.is_search {
             "and quantities"

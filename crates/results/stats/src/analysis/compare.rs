@@ -1,7 +1,7 @@
 //! A DUT against the baseline of its group.
 
 use super::metric::Metric;
-use super::pairs::{Pair, paired};
+use super::pairs::{Pair, paired, searched};
 use super::significance::{Ratio, p_differ};
 use super::sittings::Sittings;
 use crate::cell::CellResult;
@@ -137,7 +137,7 @@ fn ratio(pair: &Pair<'_>, metric: Metric) -> Option<(Ratio, Option<f64>)> {
     let Pair { cell, other } = *pair;
     let (of_dut, of_baseline) = (metric.of(cell)?, metric.of(other)?);
     let found = Ratio::of(of_dut, of_baseline)?;
-    let p = p_differ(of_dut, of_baseline);
+    let p = searched(pair, metric).unwrap_or_else(|| p_differ(of_dut, of_baseline));
     Some(match Bound::of(metric, cell, other) {
         // A p-value of 1 keeps the comparison in its question, but never makes it a difference.
         Some(bound) if !bound.decides(found.ratio) => (found, p.map(|_| 1.0)),

@@ -3,7 +3,10 @@
 //! Both cells of a pair are measured in every repeat, one after the other, so the repeats form
 //! pairs: a drift affects both and cancels in their ratio.
 
+use super::change::{Change, Pairing};
 use super::metric::Metric;
+use super::quantity::Reading;
+use super::ranked_by::RankedBy;
 use super::significance::{Questions, against};
 use crate::cell::CellResult;
 use crate::figures::estimate::{Estimate, Sample};
@@ -62,6 +65,24 @@ fn is_reflected(cell: &CellResult) -> bool {
     cell.frames().is_some_and(|found| found.is_reflected)
 }
 
+/// The p-value of a difference between searched rates, `None` within with fewer than two repeats;
+/// `None` if neither is searched.
+///
+/// A search bounds a rate from both sides: rates whose bounds overlap do not differ, however well
+/// their lower bounds repeat.
+pub(crate) fn searched(pair: &Pair<'_>, metric: Metric) -> Option<Option<f64>> {
+    let reading = |cell| match metric {
+        Metric::FrameRate => RankedBy::FrameRate.reading(cell),
+        _ => None,
+    };
+    let (from, to) = (reading(pair.other)?, reading(pair.cell)?);
+    let is_searched = |reading: &Reading| reading.upper.is_some() || reading.is_open;
+    if !is_searched(&from) && !is_searched(&to) {
+        return None;
+    }
+    Some(Change::of(&from, &to, Pairing::Blocks)?.p_differs())
+}
+
 /// A quantity divided by that of the other cell, repeat by repeat, and the p-value of a difference.
 pub(crate) fn quotients(pair: &Pair<'_>, metric: Metric) -> Option<(Estimate, Option<f64>)> {
     let (own, other) = (metric.of(pair.cell)?, metric.of(pair.other)?);
@@ -71,6 +92,7 @@ pub(crate) fn quotients(pair: &Pair<'_>, metric: Metric) -> Option<(Estimate, Op
         (sample.repeat, whole.map(|whole| sample.value / whole))
     };
     let ratio = Estimate::of_known(own.values.iter().map(quotient))?;
-    let p = against(&ratio, 1.0).map(|found| found.p_differs(0.0));
+    let p = searched(pair, metric)
+        .unwrap_or_else(|| against(&ratio, 1.0).map(|found| found.p_differs(0.0)));
     Some((ratio, p))
 }

@@ -4,13 +4,92 @@ use crate::fixture::{SECOND_NS, journal};
 use crate::frame_fixture::{
     RIG, add, cell, found, kinds, limit, search, searched, throughput, trial,
 };
+use crate::null_run::Noise;
 use journal::record::{DelayTrend, Figures, FrameResult, GoalOutcome, Outcome, SearchEnd};
-use plan::{Adapter, Cell, Goal, Load, Procedure, ThroughputSearch};
-use stats::{Bound, Comparison, GoalResult, Limit, OutcomeRepeats, Results, WarningKind};
+use plan::{
+    Adapter, Cell, Dut, Encryptor, Goal, KeySource, Load, Procedure, Software, ThroughputSearch,
+};
+use stats::{
+    Bound, CONTRASTS, Comparison, GoalResult, Limit, Metric, OutcomeRepeats, Results, WarningKind,
+};
+use wire::Suite;
 
 fn goal(results: &Results, cell: usize) -> &GoalResult {
     let frames = results.cells[cell].frames().unwrap();
     &frames.throughput.as_ref().unwrap().goals[0]
+}
+
+/// A difference of 0.2 % is shown by no comparison if each search left 0.5 % between its bounds,
+/// whatever number of repeats agrees; one of 1 % is.
+#[test]
+fn a_difference_within_the_width_of_the_searches_is_shown_by_no_comparison() {
+    let device = |name: &str, change: &dyn Fn(&mut Encryptor)| {
+        let mut cell = throughput("auto", 64);
+        let mut encryptor = Encryptor::new(Suite::Aes256Gcm);
+        change(&mut encryptor);
+        cell.id = format!("{}/{name}", cell.group);
+        cell.dut = Dut::new(name, Adapter::Cipherbench(encryptor));
+        cell
+    };
+    let engine = |name: &'static str| {
+        device(name, &|of: &mut Encryptor| {
+            of.engine = name.parse().unwrap()
+        })
+    };
+    let version = |name: &str| {
+        let mut cell = device(name, &|of| of.workers = 3);
+        cell.dut.software = Software {
+            version: Some(name.to_owned()),
+            program: Some(format!("./{name}")),
+            ..Software::default()
+        };
+        cell
+    };
+    let hybrid = "{ below: 128 B, use: rustcrypto, else: aws-lc }";
+    // Each twin before the device that is compared with it.
+    let cells = [
+        device("static", &|_| ()),
+        device("qkd", &|of| *of = of.clone().with_keys(KeySource::Qkd)),
+        engine("aws-lc"),
+        device("hybrid", &|of| of.engine = hybrid.parse().unwrap()),
+        version("old"),
+        version("new"),
+    ];
+    let shown = |share: f64| {
+        let mut random = Noise(48);
+        let mut run = journal(cells.to_vec(), 10, 8);
+        for repeat in 1..=10 {
+            for cell in &cells {
+                let is_changed = ["qkd", "hybrid", "new"].contains(&&*cell.dut.name);
+                let factor = if is_changed { share } else { 1.0 };
+                let rate = 400_000.0 * factor * (1.0 + 1e-4 * random.normal());
+                let bounds = found(Some(rate as u64), Some((1.005 * rate) as u64));
+                add(&mut run, cell, repeat, bounds);
+            }
+        }
+        let results = Results::of(&run);
+        let rates = |metric| metric == Metric::FrameRate;
+        let mut found: Vec<(&'static str, Option<bool>)> = results
+            .contrasts
+            .iter()
+            .filter(|one| rates(one.metric))
+            .map(|one| (one.contrast, one.differs))
+            .collect();
+        found.sort_unstable();
+        found.dedup();
+        assert_eq!(found.len(), CONTRASTS.len(), "{found:?}");
+        found
+    };
+    let found = shown(0.998);
+    assert!(
+        found.iter().all(|(_, differs)| *differs == Some(false)),
+        "{found:?}"
+    );
+    let found = shown(0.99);
+    assert!(
+        found.iter().all(|(_, differs)| *differs == Some(true)),
+        "{found:?}"
+    );
 }
 
 fn outcomes(found: &[(GoalOutcome, u32)]) -> Vec<OutcomeRepeats> {
