@@ -311,9 +311,12 @@ impl Judge<'_> {
         let Some(found) = &figure.value else {
             return undecided(no_figure(cell));
         };
-        if let Some(bands) = found.bands {
+        let claimed = claim.value as f64;
+        let top = figure.upper.as_ref().map_or(found.max, |upper| upper.max);
+        let bands = found.bands;
+        if let Some(bands) = bands.filter(|bands| !bands.are_far_from((claimed, claimed), top)) {
             return undecided(format!(
-                "The repeats fall in two bands, about {} and {}.",
+                "The repeats fall in two bands, about {} and {}, and the claim is not far from both.",
                 text(bands.low.max),
                 text(bands.high.min)
             ));
@@ -321,7 +324,6 @@ impl Judge<'_> {
         let Some((low, high)) = self.level.interval(found) else {
             return undecided("One repeat has no spread.".into());
         };
-        let claimed = claim.value as f64;
         let is_time = claim.unit == ClaimUnit::Ns;
         let upper = figure.upper.as_ref();
         let upper = upper

@@ -5,7 +5,8 @@
 //! repeats. All limits of a run in all of their cells are one question ([`super::significance`]).
 //! It is *undecided*
 //!
-//! 1. if a planned repeat has no figure, or if there is one repeat only, or two bands of repeats;
+//! 1. if a planned repeat has no figure, or if there is one repeat only, or two bands of repeats
+//!    that are not both far from the limit: farther than they are from each other;
 //! 2. if repeats are all equal, which does not show how they scatter;
 //! 3. if the interval contains the limit.
 //!

@@ -59,6 +59,18 @@ impl TwoBands {
         clear.then_some(Self { low, high })
     }
 
+    /// Whether limits between the least and the most are farther from both bands than the bands are
+    /// from each other; `top` is the largest value that a search allows. A third band at that
+    /// distance would still be on the same side, so that the interval of all repeats decides, wide
+    /// as it is.
+    pub(crate) fn are_far_from(&self, (least, most): (f64, f64), top: f64) -> bool {
+        if self.low.min <= 0.0 || least <= 0.0 {
+            return false;
+        }
+        let gap = self.high.min / self.low.max;
+        self.low.min > most * gap || top.max(self.high.max) * gap < least
+    }
+
     /// The same in another unit.
     pub(crate) fn scaled(self, factor: f64) -> Self {
         let scaled = |band: Band| Band {

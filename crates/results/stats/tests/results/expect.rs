@@ -117,9 +117,28 @@ fn a_limit_that_few_repeats_leave_open_says_how_many_more_would_decide() {
             found.reason
         );
     }
+}
+
+/// 960 and 1120 Mbit/s, of 2 Gbit/s without the device.
+#[test]
+fn two_bands_decide_a_limit_that_is_far_from_both() {
     let bands = [240, 241, 242, 280, 281, 282];
-    let found = only(tcp_run(&bands), "dut=cipherbench throughput >= 500 Mbit/s");
-    assert!(found.reason.contains("two bands"), "{}", found.reason);
+    for (limit, outcome) in [
+        ("throughput >= 500 Mbit/s", LimitOutcome::Met),
+        ("throughput >= 5 Gbit/s", LimitOutcome::Violated),
+        ("throughput <= 500 Mbit/s", LimitOutcome::Violated),
+        ("throughput >= 20 % of baseline", LimitOutcome::Met),
+        ("throughput >= 95 % of baseline", LimitOutcome::Violated),
+        // Nearer than the bands are to each other, or between them.
+        ("throughput >= 900 Mbit/s", LimitOutcome::Undecided),
+        ("throughput <= 1.2 Gbit/s", LimitOutcome::Undecided),
+        ("throughput >= 1 Gbit/s", LimitOutcome::Undecided),
+        ("throughput >= 52 % of baseline", LimitOutcome::Undecided),
+    ] {
+        let found = only(tcp_run(&bands), &format!("dut=cipherbench {limit}"));
+        assert_eq!(found.outcome, outcome, "{limit}: {found:?}");
+        assert!(found.reason.contains("two bands"), "{}", found.reason);
+    }
 }
 
 #[test]

@@ -203,8 +203,11 @@ impl Seen {
                 }
             }
             outcome => ExpectedCell {
+                reason: match outcome {
+                    LimitOutcome::Violated => reason + words::VIOLATED,
+                    _ => reason,
+                },
                 outcome,
-                reason,
                 is_repeatable: false,
                 ..blank
             },
@@ -216,15 +219,17 @@ impl Seen {
         let repeats = self.share.n;
         if self.share.max > 0.0 {
             let reason = format!(
-                "Lost {} of the frames, in the worst of {repeats} repeats {}.",
+                "Lost {} of the frames, in the worst of {} {}.",
                 GateUnit::Share.print(self.share.mean),
+                units::human::counted(repeats, "repeat"),
                 GateUnit::Share.print(self.share.max)
             );
             return (LimitOutcome::Violated, reason);
         }
         let reason = format!(
-            "None of {} frames in {repeats} repeats was lost: with {} % certainty less than {} are.",
+            "None of {} frames in {} was lost: with {} % certainty less than {} are.",
             units::human::number(self.sent),
+            units::human::counted(repeats, "repeat"),
             words::certainty(alpha),
             GateUnit::Share.print(most)
         );

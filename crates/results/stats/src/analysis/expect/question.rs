@@ -62,8 +62,10 @@ pub(super) enum Answer {
         reason: String,
         repeats: u32,
     },
+    /// The repeats fall in two bands, and the limit is near one of them.
     Bands(TwoBands, u32),
-    Ratio(Change),
+    /// With the bands that the repeats fall in, if the limit is far from both.
+    Ratio(Change, Option<TwoBands>),
     Loss(super::loss::Seen),
     Without,
 }
@@ -135,18 +137,26 @@ impl Question {
                     repeats,
                 },
             },
-            Kind::Ratio { own, from, .. } => {
+            Kind::Ratio {
+                own, from, ratio, ..
+            } => {
                 let Some(own) = upto(own, repeats) else {
                     return Answer::Lacking {
                         reason: words::lacking(cell, &own.value, repeats),
                         repeats,
                     };
                 };
-                if let Some(bands) = own.value.bands {
-                    return Answer::Bands(bands, repeats);
-                }
+                let bands = own.value.bands;
+                let near = |least: f64, largest: f64| {
+                    let limits = (ratio * least, ratio * largest);
+                    bands.filter(|bands| !bands.are_far_from(limits, most(&own)))
+                };
+                let close;
                 let change = match &**from {
-                    From::Constant(limit, _) => Change::against(&own, *limit),
+                    From::Constant(limit, _) => {
+                        close = near(*limit, *limit);
+                        Change::against(&own, *limit)
+                    }
                     From::Cell(place, other) => {
                         let cell = &judge.cells[*place];
                         let repeats = judge.repeats(&cell.id, look);
@@ -156,16 +166,23 @@ impl Question {
                                 repeats,
                             };
                         };
+                        close = near(other.value.min, most(&other));
                         Change::of(&other, &own, Pairing::Blocks)
                     }
-                    From::Run { reading, .. } => Change::of(reading, &own, Pairing::None),
+                    From::Run { reading, .. } => {
+                        close = near(reading.value.min, most(reading));
+                        Change::of(reading, &own, Pairing::None)
+                    }
                 };
+                if let Some(bands) = close {
+                    return Answer::Bands(bands, repeats);
+                }
                 change.map_or_else(
                     || Answer::Lacking {
                         reason: "The figure is 0 in a repeat.".into(),
                         repeats,
                     },
-                    Answer::Ratio,
+                    |change| Answer::Ratio(change, bands),
                 )
             }
         }
@@ -216,8 +233,19 @@ impl Question {
                 ..blank
             },
             (Answer::Loss(seen), _) => seen.result(blank, (level, scale), judge.looks_again),
-            (Answer::Ratio(change), Kind::Ratio { bound, ratio, .. }) => {
-                self.of_change(judge, blank, (change, *bound, *ratio), (level, scale))
+            (Answer::Ratio(change, bands), Kind::Ratio { bound, ratio, .. }) => {
+                let mut found =
+                    self.of_change(judge, blank, (change, *bound, *ratio), (level, scale));
+                if let Some(bands) = bands {
+                    let own = if self.limit(judge).2.is_none() {
+                        unit
+                    } else {
+                        None
+                    };
+                    found.reason += " ";
+                    found.reason += &words::far_bands(&bands, own);
+                }
+                found
             }
             // An answer is made of its question's kind.
             _ => blank,
@@ -260,7 +288,10 @@ impl Question {
             LimitOutcome::Violated => {
                 let is_rate = self.quantity.starts_with("throughput") && bound == Bound::AtLeast;
                 let other = is_rate.then(|| judge.other_limit(self.place)).flatten();
-                reason.push_str(&other.map_or_else(String::new, |why| format!(" {why}")));
+                reason.push_str(&match other {
+                    Some(why) => format!(" {why}"),
+                    None => words::VIOLATED.to_owned(),
+                });
             }
             LimitOutcome::Undecided => {
                 let needed = change.needed(ratio, scale * level.alpha());
@@ -321,7 +352,7 @@ impl Question {
     /// The p-value of the finding that the figure is on one side of the limit.
     pub(super) fn p(&self, answer: &Answer) -> Option<f64> {
         match (answer, &self.kind) {
-            (Answer::Ratio(change), Kind::Ratio { ratio, .. }) => {
+            (Answer::Ratio(change, _), Kind::Ratio { ratio, .. }) => {
                 let (above, below) = change.p_beyond(*ratio)?;
                 Some(above.min(below))
             }
@@ -329,6 +360,18 @@ impl Question {
             _ => None,
         }
     }
+}
+
+/// The largest value that the repeats, and the upper bounds of a search, allow.
+fn most(of: &Reading) -> f64 {
+    if of.is_open {
+        return f64::INFINITY;
+    }
+    let upper = of
+        .upper
+        .as_ref()
+        .map_or(f64::NEG_INFINITY, |upper| upper.max);
+    upper.max(of.value.max)
 }
 
 /// The figures of a cell that a gate is about.

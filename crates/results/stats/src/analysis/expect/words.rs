@@ -87,6 +87,10 @@ pub(super) fn advice(
     format!(" The limit lies within; {what}.")
 }
 
+/// Of a violated limit.
+pub(super) const VIOLATED: &str = " Look for the cause in what changed since a run that kept it (`cipherbench compare`), \
+     or move the limit if the figure is intended.";
+
 /// Further repeats that would decide.
 pub(super) fn more(repeats: u32, further: Option<u32>, looks_again: bool) -> String {
     match further {
@@ -121,11 +125,28 @@ pub(super) fn no_scatter(repeats: u32, looks_again: bool) -> String {
     }
 }
 
+/// Of bands near the limit.
 pub(super) fn bands(bands: &TwoBands, unit: Option<GateUnit>) -> String {
+    format!(
+        "{}, so that no mean describes them, and the limit is not far from both: find what switches (clock, cores, \
+         cache), or move the limit farther away.",
+        in_two(bands, unit)
+    )
+}
+
+/// Of bands far from the limit.
+pub(super) fn far_bands(bands: &TwoBands, unit: Option<GateUnit>) -> String {
+    format!(
+        "{}; the limit is farther from both than they are from each other.",
+        in_two(bands, unit)
+    )
+}
+
+fn in_two(bands: &TwoBands, unit: Option<GateUnit>) -> String {
     let print =
         |value: f64| unit.map_or_else(|| units::human::number(value), |unit| unit.print(value));
     format!(
-        "The repeats fall in two bands, about {} and {}, so that no mean describes them.",
+        "The repeats fall in two bands, about {} and {}",
         print(bands.low.max),
         print(bands.high.min)
     )
