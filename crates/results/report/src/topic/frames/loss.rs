@@ -36,8 +36,9 @@ pub(super) const SECTION: Section = Section::result("frame-loss", "Frame loss", 
             );
         }
     }
+    let is_short = out.is_short();
     out.tables(joined("Frames lost by load", &sets, |set| {
-        by_load(run, set)
+        by_load(run, set, is_short)
     }));
     out.tables(joined("Frame loss", &sets, |set| Some(loads(run, set))));
     if !out.is_short() {
@@ -46,7 +47,7 @@ pub(super) const SECTION: Section = Section::result("frame-loss", "Frame loss", 
 });
 
 /// The loss at each load of a curve, devices as rows, loads as columns; `None` for one load.
-fn by_load(run: &Run<'_>, set: &FrameSet<'_>) -> Option<Table> {
+fn by_load(run: &Run<'_>, set: &FrameSet<'_>, is_short: bool) -> Option<Table> {
     let loads = set
         .rows()
         .filter_map(|(_, cell)| Some(cell.frames()?.loads()));
@@ -59,8 +60,14 @@ fn by_load(run: &Run<'_>, set: &FrameSet<'_>) -> Option<Table> {
          none at all",
         set.common
     );
-    let table = head(set, Table::new(caption(set, "Frames lost by load"), note))
-        .figures(percents.iter().map(|percent| format!("{percent} %")));
+    let table = head(set, Table::new(caption(set, "Frames lost by load"), note));
+    let shares = percents.iter();
+    let table = if is_short {
+        // The few lines have no room for one with the common part.
+        table.figures(shares.map(|percent| format!("at {percent} %")))
+    } else {
+        table.figures_of("Lost at load", shares.map(|percent| format!("{percent} %")))
+    };
     let table = fill(table, run, set, |cell| {
         let loads = cell.frames()?.loads();
         let lost = percents.iter().map(|percent| {
@@ -78,7 +85,7 @@ fn loads(run: &Run<'_>, set: &FrameSet<'_>) -> Table {
     let is_curve = set.kind == ProcedureKind::LossCurve;
     let note = format!(
         "{}; frames/s of one direction; {}reordered, duplicated, corrupted: of the frames that \
-         left the sender, mean of the repeats; 0 means none at all; not sent, sent too late: frames that the \
+         left the sender, mean of the repeats; 0 means none at all; frames not sent, too late: those that the \
          generator kept back, or that left when the load's time was over, over all repeats",
         set.common,
         if is_curve {
@@ -87,10 +94,16 @@ fn loads(run: &Run<'_>, set: &FrameSet<'_>) -> Table {
             "lost: the part of the offered load that was not forwarded; "
         }
     );
+    // The share that each loss is of, as a curve's differs from that of a single load.
+    let lost = if is_curve {
+        "Lost (of sent)"
+    } else {
+        "Lost (of offered)"
+    };
     let table = head(set, Table::new(caption(set, set.kind.title()), note))
-        .labels(is_curve.then_some("Load"))
-        .figures(["Offered", "Forwarded", "Lost", "Not sent"])
-        .figures(["Sent too late", "Reordered", "Duplicated", "Corrupted"])
+        .labels(is_curve.then_some("Load (of the highest)"))
+        .figures(["Offered", "Forwarded", lost, "Frames not sent"])
+        .figures(["Frames too late", "Reordered", "Duplicated", "Corrupted"])
         .texts(["Verdict"]);
     fill(table, run, set, |cell| {
         let loads = cell.frames().map_or(&[][..], |found| found.loads());
