@@ -16,7 +16,8 @@ pub(super) const SECTION: Section = Section::result("expect", "Expected limits",
 const NOTE: &str = "met or violated: the whole interval of the figure is on one side of the limit (Student's t on \
                     logarithms, 5 % over all limits and all looks at the figures), else undecided";
 
-/// One row per limited figure, the worst outcome first.
+/// One row per limited figure, the worst outcome first; in short one per limit and outcome, so that
+/// a reason that its cells share is there once.
 fn outcomes(run: &Run<'_>, found: &Expected, short: bool) -> Table {
     let note = match (short, rounds(found)) {
         (true, _) => String::new(),
@@ -42,12 +43,17 @@ fn outcomes(run: &Run<'_>, found: &Expected, short: bool) -> Table {
     rows.sort_by_key(|(_, cell)| {
         std::cmp::Reverse(cell.map_or(LimitOutcome::Undecided, |cell| cell.outcome))
     });
+    let all = rows.clone();
+    if short {
+        rows.dedup_by_key(|(limit, cell)| (limit.limit.clone(), cell.map(|cell| cell.outcome)));
+    }
     for (limit, cell) in rows {
         let outcome = cell.map_or(limit.outcome, |cell| cell.outcome);
         let name = match outcome {
             LimitOutcome::Met => Cell::term(outcome.name()),
             LimitOutcome::Undecided | LimitOutcome::Violated => Cell::word(outcome.name()),
         };
+        let known_limit = limit;
         let limit = Cell::label(&limit.limit);
         let row = match cell {
             None => {
@@ -67,7 +73,19 @@ fn outcomes(run: &Run<'_>, found: &Expected, short: bool) -> Table {
                     None => cell.cell.clone(),
                 };
                 if short {
-                    let why = Cell::plain(format!("{id}: {}", reason(cell)));
+                    let alike = all.iter().filter(|(other, found)| {
+                        let is_alike = found.is_some_and(|found| found.outcome == outcome);
+                        other.limit == known_limit.limit && is_alike
+                    });
+                    let more = match alike.count() {
+                        0 | 1 => String::new(),
+                        count => format!(
+                            " Also {} in {}.",
+                            outcome.name(),
+                            counted(count - 1, "more cell")
+                        ),
+                    };
+                    let why = Cell::plain(format!("{id}: {}{more}", reason(cell)));
                     vec![name, limit, why]
                 } else {
                     let cells = [Cell::plain(id), Cell::plain(&cell.quantity)].into_iter();

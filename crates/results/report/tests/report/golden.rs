@@ -4,6 +4,7 @@ use crate::fixture;
 use journal::Journal;
 use std::fs;
 use std::path::{Path, PathBuf};
+use unicode_width::UnicodeWidthStr;
 
 /// Compares with a golden file of the repository, or writes it where `UPDATE_GOLDEN` is set.
 pub(crate) fn assert_golden(path: &str, found: &str) {
@@ -199,15 +200,32 @@ fn colour_changes_nothing_but_colour() {
 
 #[test]
 fn no_line_is_wider_than_the_terminal() {
-    for width in [72, 80, 100, 140] {
-        for line in crate::terminal(&fixture::troubled(), None, width, false).lines() {
-            // Commands and file names are never broken; nothing else may stick out.
-            let columns = line.chars().count();
-            assert!(
-                columns <= width || line.starts_with("Command"),
-                "{columns} > {width}: {line}"
-            );
+    for (name, journal, widths) in [
+        ("troubled", fixture::troubled(), &[72, 80, 100, 140][..]),
+        ("scaling", fixture::scaling(), &[80, 100, 120]),
+        ("limits", fixture::limits(), &[60, 72, 80, 100, 120]),
+    ] {
+        for &width in widths {
+            for line in crate::terminal(&journal, None, width, false).lines() {
+                // Commands and file names are never broken; nothing else may stick out.
+                let columns = line.width();
+                assert!(
+                    columns <= width || line.starts_with("Command"),
+                    "{name}: {columns} > {width}: {line}"
+                );
+            }
         }
+    }
+}
+
+/// A table that is wider than the terminal is printed in parts, or with a line for each figure.
+#[test]
+fn the_full_form_is_as_it_was_at_every_width() {
+    for width in [80, 120] {
+        assert_golden(
+            &format!("crates/results/report/tests/golden/scaling-{width}.txt"),
+            &crate::terminal(&fixture::scaling(), None, width, false),
+        );
     }
 }
 

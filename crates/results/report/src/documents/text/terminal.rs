@@ -1,5 +1,7 @@
 //! The end of a run on a terminal.
 
+mod blocks;
+
 use super::wrap::{pad, wrap};
 use super::{command, provenance};
 use crate::documents::headline::FirstScreen;
@@ -12,6 +14,7 @@ use crate::topic;
 use crate::{CSV_NAME, Folders, HTML_NAME, JSON_NAME, MARKDOWN_NAME};
 use guard::visible;
 use unicode_width::UnicodeWidthStr;
+use units::human::counted;
 
 /// Gap between columns.
 const GAP: usize = 2;
@@ -81,6 +84,12 @@ fn head(page: &mut Page, run: &Run<'_>) {
         for fact in &found.facts {
             let first = format!("  {:label$}  ", visible(&fact.label));
             let indent = " ".repeat(first.width());
+            // A narrow terminal has the sentence below its label.
+            if first.width() + MIN_TEXT_WIDTH > page.width {
+                page.wrapped("  ", "  ", &fact.label, Style::plain);
+                page.wrapped("    ", "    ", &fact.sentence(), Style::plain);
+                continue;
+            }
             page.wrapped(&first, &indent, &fact.sentence(), Style::plain);
         }
         if !found.doubt.is_empty() {
@@ -268,9 +277,12 @@ impl Page {
             self.line("(nothing yet)");
             return;
         }
+        let is_too_wide = |page: &Self, widths: &[usize], parts: &[Vec<usize>]| {
+            parts.iter().any(|part| total(widths, part) > page.width)
+        };
         let mut widths = self.widths(table);
         let mut parts = self.parts(table, &widths);
-        if parts.len() > 1 {
+        if parts.len() > 1 || is_too_wide(self, &widths, &parts) {
             // Each part repeats the labels, so narrow ones save whole parts.
             widths = self.narrow_widths(table, &widths);
             parts = self.parts(table, &widths);
@@ -278,9 +290,15 @@ impl Page {
                 self.widen_last(table, &mut widths, last);
             }
         }
-        for part in parts {
-            self.line("");
-            self.part(table, &widths, &part);
+        // Labels and a figure that do not fit even so would be broken by the terminal, below wrong
+        // headings.
+        if is_too_wide(self, &widths, &parts) {
+            self.blocks(table);
+        } else {
+            for part in parts {
+                self.line("");
+                self.part(table, &widths, &part);
+            }
         }
         if let Some(footnote) = table.footnote() {
             self.wrapped("", "", &footnote, Style::dim);
@@ -297,8 +315,13 @@ impl Page {
         if !shared.is_empty() {
             self.wrapped("", "", shared, Style::dim);
         }
-        let widths = self.widths(table);
-        let parts = self.parts(table, &widths);
+        let mut widths = self.widths(table);
+        let mut parts = self.parts(table, &widths);
+        let is_wide = |part: &Vec<usize>| total(&widths, part) > self.width;
+        if parts.first().is_some_and(is_wide) {
+            widths = self.narrow_widths(table, &widths);
+            parts = self.parts(table, &widths);
+        }
         let Some(part) = parts.first() else {
             return true;
         };
@@ -323,7 +346,8 @@ impl Page {
             // The first row is printed even if it needs more lines.
             if index > 0 && self.lines() - begin + own.lines() > room {
                 let left = table.rows.len() - index;
-                let line = self.style.dim(&format!("… {left} rows more"));
+                let line = format!("… {}", counted(left, "more row"));
+                let line = self.style.dim(&line);
                 self.line(&line);
                 printed = index;
                 break;
@@ -415,9 +439,7 @@ impl Page {
 
     /// Prints the heading and the rule below it; returns the rule.
     fn heading(&mut self, table: &Table, widths: &[usize], part: &[usize]) -> String {
-        let total: usize = part.iter().map(|&column| widths[column] + GAP).sum();
-        // The last column needs no gap behind it.
-        let rule = self.style.dim(&"─".repeat(total - GAP));
+        let rule = self.style.dim(&"─".repeat(total(widths, part)));
         self.groups(table, widths, part);
         let head = part.iter().map(|&column| {
             let heading = &table.columns[column];
@@ -497,6 +519,13 @@ impl Page {
             self.line(&texts.join(&" ".repeat(GAP)));
         }
     }
+}
+
+/// The width of some columns side by side.
+fn total(widths: &[usize], part: &[usize]) -> usize {
+    let total: usize = part.iter().map(|&column| widths[column] + GAP).sum();
+    // The last column needs no gap behind it.
+    total.saturating_sub(GAP)
 }
 
 /// The width of a cell before squeezing. Figures are not wrapped; text in place of a figure is, as

@@ -235,8 +235,8 @@ pub(super) fn fact(device: &str, set: &FrameSet<'_>) -> Option<Fact> {
     let worst = found.runs.iter().max_by_key(|run| run.verdict)?;
     let rate = found.load.forwarded.frames_per_s.mean;
     let mut detail = format!(
-        "{} frames lost, {}",
-        found.runs.iter().map(|run| run.lost).sum::<u64>(),
+        "{} lost, {}",
+        counted(found.runs.iter().map(|run| run.lost).sum::<u64>(), "frame"),
         counted(
             found
                 .runs
