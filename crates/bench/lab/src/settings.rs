@@ -98,7 +98,8 @@ impl SettingsWatch {
         if changes.len() > CHANGES_MAX {
             let more = changes.len() - CHANGES_MAX;
             changes.truncate(CHANGES_MAX);
-            changes.push(change(None, format!("{more} more changes")));
+            let noun = if more == 1 { "change" } else { "changes" };
+            changes.push(change(None, format!("{more} more {noun}")));
         }
         Ok(PathSettings {
             changes,

@@ -70,7 +70,8 @@ impl<'a> Preview<'a> {
         let commands = self.commands.iter();
         let by_id: BTreeMap<_, _> = commands.map(|cell| (cell.cell, &cell.commands)).collect();
         // `Preview::of` makes an entry for every cell of this plan.
-        plan::to_text(self.plan, |cell| by_id[&*cell.id].clone())
+        let cores = host_facts().cores.into();
+        plan::to_text_here(self.plan, cores, |cell| by_id[&*cell.id].clone())
     }
 
     /// A warning about missing programs and kernel features, if any.

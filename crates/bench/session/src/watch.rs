@@ -17,12 +17,13 @@ impl<'a> Watch<'a> {
     /// Shows a screen if standard error is a terminal and the reporter is not quiet.
     pub(crate) fn new(reporter: &'a Reporter, state: &'a mut State) -> Self {
         state.phase = Phase::Measuring;
+        let lines = Lines::of(&state.rows);
         reporter.board.show(state);
         let has_screen = !reporter.is_quiet && Screen::is_possible();
         let screen = has_screen.then(|| Screen::start(reporter.board.clone()));
         Self {
             state,
-            lines: Lines::default(),
+            lines,
             reporter,
             screen: screen.flatten(),
         }

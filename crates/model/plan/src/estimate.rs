@@ -71,10 +71,14 @@ pub fn noisy_ns(plan: &Plan) -> u64 {
     whole.max(plan.estimate_ns())
 }
 
-/// Time of a whole plan: `about 8 min`, or `about 8 min, with noisy searches about 14 min`.
+/// Time of a whole plan: `about 8 min`, or `about 8 min, with noisy searches about 14 min`; of cells
+/// that are all skipped `nothing to measure`.
 /// Neither is a bound: repeats of spoilt trials, retries and outages add to both.
 #[must_use]
 pub fn in_words(plan: &Plan) -> String {
+    if plan.estimate_ns() == 0 {
+        return "nothing to measure".to_owned();
+    }
     let [usual, noisy] =
         [plan.estimate_ns(), noisy_ns(plan)].map(|time| human::estimate_ns(time as f64));
     // Nothing is searched then, or it makes no difference, and one time is enough.

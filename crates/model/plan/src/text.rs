@@ -4,7 +4,7 @@ mod device;
 mod frames;
 
 use crate::estimate;
-use crate::{Cables, Cell, Host, Hosts, LabKind, LabPlan, Measurement, Order, Plan};
+use crate::{Cables, Cell, Host, Hosts, LabKind, LabPlan, LackingCores, Measurement, Order, Plan};
 use units::human;
 use units::human::counted;
 use units::{BitRate, Layer};
@@ -13,7 +13,16 @@ use units::{BitRate, Layer};
 ///
 /// Commands that the cells of a group share are printed once.
 pub fn to_text(plan: &Plan, commands: impl Fn(&Cell) -> Vec<Vec<String>>) -> String {
-    let mut text = heading(plan);
+    to_text_here(plan, u32::MAX, commands)
+}
+
+/// The same on a machine with this number of cores, which skips the cells that need more.
+pub fn to_text_here(
+    plan: &Plan,
+    cores: u32,
+    commands: impl Fn(&Cell) -> Vec<Vec<String>>,
+) -> String {
+    let mut text = heading(plan, cores);
     for group in plan.cells.chunk_by(|a, b| a.group == b.group) {
         // Not empty: a chunk has at least one cell.
         let first = &group[0];
@@ -33,13 +42,17 @@ pub fn to_text(plan: &Plan, commands: impl Fn(&Cell) -> Vec<Vec<String>>) -> Str
         let widths = group.iter().map(|cell| cell.dut.name.chars().count());
         let width = widths.max().unwrap_or(0);
         for cell in group {
-            let time = human::duration_ns(cell.estimate_ns as f64);
             let name = &cell.dut.name;
             let mut settings = cell.dut.settings();
             if cell.calibration {
                 // No DUT of the campaign has this name, so its line explains itself.
                 settings.push_str(" (calibration)");
             }
+            if let Some(lacking) = LackingCores::of(cell, &plan.lab, cores) {
+                text += &format!("  skipped: {lacking}  {name:width$}  {settings}\n");
+                continue;
+            }
+            let time = human::duration_ns(cell.estimate_ns as f64);
             let repeats = plan.repeats;
             text += &format!("  {repeats} × {time}  {name:width$}  {settings}\n");
             if !is_shared {
@@ -112,7 +125,7 @@ fn group_in_words(cell: &Cell, group: &[Cell]) -> String {
     }
 }
 
-fn heading(plan: &Plan) -> String {
+fn heading(plan: &Plan, cores: u32) -> String {
     let mut text = format!("campaign {}", plan.name);
     if !plan.title.is_empty() {
         text.push_str(&format!(": {}", plan.title));
@@ -136,6 +149,21 @@ fn heading(plan: &Plan) -> String {
         counted(cells * u64::from(plan.repeats), "trial"),
         estimate::in_words(plan),
     );
+    let lacking = plan.cells.iter();
+    let lacking = lacking.filter_map(|cell| LackingCores::of(cell, &plan.lab, cores));
+    let lacking: Vec<LackingCores> = lacking.collect();
+    if let Some(most) = lacking.iter().max_by_key(|one| one.wanted) {
+        let skipped = counted(lacking.len() as u64, "cell");
+        let (verb, up_to) = match lacking.len() {
+            1 => ("needs", ""),
+            _ => ("need", "up to "),
+        };
+        text += &format!(
+            "skipped: {skipped} {verb} {up_to}{} per station, this machine has {}\n",
+            counted(most.wanted, "core"),
+            most.present
+        );
+    }
     if let Some(capture) = &plan.capture {
         text += &format!("capture: {}\n", capture.in_words());
     }

@@ -245,18 +245,6 @@ enum Repeat<'a> {
     Skipped,
 }
 
-/// Whether the machine of the run has fewer cores than a cell needs. A plan with this kind of cell
-/// is refused unless its campaign says `missing_cores: skip`. The cores of other hosts are not
-/// known.
-pub(crate) fn lacks_cores(journal: &Journal, cell: &Cell) -> bool {
-    let header = &journal.header;
-    let present = header.environment.cpus;
-    let wanted = cell
-        .stations
-        .map_or(0, |stations| u32::from(stations.cores));
-    present > 0 && wanted > present && header.plan.lab.hosts.is_none()
-}
-
 pub(crate) fn results(journal: &Journal) -> Vec<CellResult> {
     let trials = journal.latest_trials();
     let plan = &journal.header.plan;
@@ -271,7 +259,12 @@ pub(crate) fn results(journal: &Journal) -> Vec<CellResult> {
             })
             .collect();
         let tuned = journal.tuned(&cell.id).map(|tuned| &tuned.best);
-        let mut found = result(cell, tuned, &outcomes, lacks_cores(journal, cell));
+        let mut found = result(
+            cell,
+            tuned,
+            &outcomes,
+            journal.header.lacks_cores(cell).is_some(),
+        );
         for repeat in 1..=repeats {
             found
                 .reasons
@@ -361,8 +354,9 @@ fn broken_off<'s>(segments: impl Iterator<Item = &'s SoakProgress>) -> Option<Re
     Some(Reason {
         repeat: segments.first()?.repeat,
         text: format!(
-            "it broke off after {}, with {lost} frames lost until then: `cipherbench resume` goes on from there",
-            units::human::duration_ns(measured_ns as f64)
+            "it broke off after {}, with {} lost until then: `cipherbench resume` goes on from there",
+            units::human::duration_ns(measured_ns as f64),
+            units::human::counted(lost, "frame")
         ),
         explanation: None,
     })

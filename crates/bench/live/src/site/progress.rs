@@ -71,7 +71,7 @@ fn cell(row: &Row, state: &State) -> Markup {
 
 fn result(result: &TrialResult) -> Markup {
     match result.kind {
-        ResultKind::Measured => html! { (result.text) },
+        ResultKind::Measured | ResultKind::Skipped => html! { (result.text) },
         ResultKind::Invalid | ResultKind::Failed => html! { span.gone { (result.text) } },
     }
 }

@@ -60,7 +60,8 @@ fn soak_figure(frames: &FrameResult, segments: &[SoakSegment]) -> Option<String>
     });
     (time_ns > 0).then(|| {
         format!(
-            "{lost} frames lost in {}",
+            "{} lost in {}",
+            human::counted(lost, "frame"),
             human::duration_ns(time_ns as f64)
         )
     })
@@ -74,7 +75,11 @@ fn disturbed_figure(frames: &FrameResult, disturbances: &[Disturbance]) -> Optio
     });
     // Attacks have no events: their figure is the loss under the worst of them.
     if count > 0 {
-        return Some(format!("{count} events, {lost} frames lost"));
+        return Some(format!(
+            "{}, {} lost",
+            human::counted(count, "event"),
+            human::counted(lost, "frame")
+        ));
     }
     let attacked = disturbances.iter().filter(|found| found.attack.is_some());
     let trials = attacked.filter_map(|found| frames.trials.get(found.trial));

@@ -2,9 +2,11 @@
 
 use super::in_seconds;
 use super::outcome::{came_of, fatigue, in_words};
+use super::state::Row;
 use super::step;
-use journal::record::{ToolParameters, TrialRecord};
+use journal::record::{Outcome, ToolParameters, TrialRecord};
 use plan::Cell;
+use std::collections::BTreeMap;
 use std::time::{Duration, Instant};
 use trial::{Checkpoint, Progress, RunEvent, TrialEvent};
 use units::human;
@@ -17,9 +19,21 @@ const SILENCE: Duration = Duration::from_secs(10);
 pub(crate) struct Lines {
     /// When the last one was.
     printed: Option<Instant>,
+    /// Cells that the campaign leaves out on this machine, with the reason; `None` once it is
+    /// printed.
+    skipped: BTreeMap<String, Option<String>>,
 }
 
 impl Lines {
+    /// The lines of a run with these cells.
+    pub(crate) fn of(rows: &[Row]) -> Self {
+        let reason = |row: &Row| Some((row.cell.clone(), Some(row.skipped.clone()?)));
+        Self {
+            skipped: rows.iter().filter_map(reason).collect(),
+            ..Self::default()
+        }
+    }
+
     /// Returns the line of an event, if it has one.
     pub(crate) fn next(&mut self, progress: Progress<'_>) -> Option<String> {
         let what = self.line(progress.event)?;
@@ -48,9 +62,11 @@ impl Lines {
 
     /// Describes completed trials and tuned cells, and the beginning of steps that take long or
     /// follow a long silence.
-    fn line(&self, event: RunEvent<'_>) -> Option<String> {
+    fn line(&mut self, event: RunEvent<'_>) -> Option<String> {
         let is_silent = self.printed.is_none_or(|at| at.elapsed() >= SILENCE);
         Some(match event {
+            // Its end says why, and takes no time.
+            RunEvent::Started(trial) if self.skipped.contains_key(&trial.cell.id) => return None,
             RunEvent::Started(trial) => {
                 // A longer trial would itself be a silence, so its beginning is printed in any
                 // case.
@@ -74,10 +90,10 @@ impl Lines {
             } => attempted(cell, parameters, (attempt, attempts_max)),
             RunEvent::InTrial(_, TrialEvent::FrameTrial(step)) => step::whole(step),
             RunEvent::InTrial(trial, TrialEvent::Checkpoint(Checkpoint::Soak(soak))) => format!(
-                "{}: {} more, {} frames lost in it",
+                "{}: {} more, {} lost in it",
                 trial.cell.id,
                 human::duration_ns(soak.trial.duration_ns as f64),
-                soak.trial.lost()
+                human::counted(soak.trial.lost(), "frame")
             ),
             RunEvent::InTrial(trial, TrialEvent::Checkpoint(Checkpoint::Fatigue(of))) => {
                 format!("{}: {}", trial.cell.id, fatigue(&of.segment))
@@ -85,7 +101,15 @@ impl Lines {
             RunEvent::Tuned(tuned) => {
                 format!("{}: best with {}", tuned.cell, in_words(&tuned.best))
             }
-            RunEvent::Ended(record) => ended(record),
+            RunEvent::Ended(record) => {
+                match (&record.outcome, self.skipped.get_mut(&record.cell)) {
+                    // Once for all repeats of the cell.
+                    (Outcome::Failed { .. }, Some(reason)) => {
+                        format!("{}: {}", record.cell, reason.take()?)
+                    }
+                    _ => ended(record),
+                }
+            }
         })
     }
 }
@@ -102,7 +126,7 @@ fn ended(record: &TrialRecord) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use journal::record::{Check, Explanation, Figures, Measured, Outcome, Transfer};
+    use journal::record::{Check, Explanation, Figures, Measured, Transfer};
 
     #[test]
     fn without_a_terminal_a_long_trial_and_a_long_silence_are_not_silent() {
@@ -110,21 +134,68 @@ mod tests {
         let host = campaign::HostFacts { cores: 2 };
         let plan = campaign.plan(&campaign.usual_lab(), &host).unwrap();
         let mut cell = plan.cells[0].clone();
-        let line = |lines: &Lines, cell: &Cell| {
+        let line = |lines: &mut Lines, cell: &Cell| {
             let trial = plan::TrialRef { cell, repeat: 2 };
             lines.line(RunEvent::Started(trial))
         };
         let mut lines = Lines::default();
         cell.estimate_ns = 2_000_000_000;
-        let first = line(&lines, &cell).unwrap();
+        let first = line(&mut lines, &cell).unwrap();
         assert_eq!(first, format!("{} #2 begins, about 2 s", cell.id));
         lines.printed = Some(Instant::now());
-        assert_eq!(line(&lines, &cell), None);
+        assert_eq!(line(&mut lines, &cell), None);
         lines.printed = Instant::now().checked_sub(SILENCE);
-        assert!(line(&lines, &cell).is_some());
+        assert!(line(&mut lines, &cell).is_some());
         lines.printed = Some(Instant::now());
         cell.estimate_ns = 60_000_000_000;
-        assert!(line(&lines, &cell).unwrap().ends_with("about 60 s"));
+        assert!(line(&mut lines, &cell).unwrap().ends_with("about 60 s"));
+    }
+
+    #[test]
+    fn a_cell_that_the_campaign_skips_has_one_line_and_no_failure() {
+        let reason = "skipped: needs 128 cores per station, this machine has 2";
+        let mut row = Row {
+            cell: "tcp/cores=128/direct".to_owned(),
+            repeats: 3,
+            results: BTreeMap::new(),
+            newest: None,
+            skipped: Some(reason.to_owned()),
+        };
+        let mut lines = Lines::of(std::slice::from_ref(&row));
+        let campaign = campaign::Campaign::quick();
+        let host = campaign::HostFacts { cores: 2 };
+        let plan = campaign.plan(&campaign.usual_lab(), &host).unwrap();
+        let cell = Cell {
+            id: row.cell.clone(),
+            ..plan.cells[0].clone()
+        };
+        let mut printed = Vec::new();
+        for repeat in 1..=3 {
+            let begins = RunEvent::Started(plan::TrialRef {
+                cell: &cell,
+                repeat,
+            });
+            printed.extend(lines.line(begins));
+            let record = TrialRecord {
+                cell: row.cell.clone(),
+                repeat,
+                started_unix_ns: 0,
+                duration_ns: 0,
+                clock_step_ns: 0,
+                commands: Vec::new(),
+                outcome: Outcome::Failed {
+                    reason: "set `cores` to 2 or less".to_owned(),
+                },
+            };
+            printed.extend(lines.line(RunEvent::Ended(&record)));
+            crate::progress::state::add(&mut row, &record, 1);
+        }
+        assert_eq!(printed, [format!("tcp/cores=128/direct: {reason}")]);
+        assert_eq!(row.last().map(|last| last.text.as_str()), Some(reason));
+        assert_eq!(
+            row.last().map(|last| last.kind),
+            Some(crate::progress::ResultKind::Skipped)
+        );
     }
 
     #[test]

@@ -6,6 +6,7 @@ use journal::record::{
     HttpResult, KatOutcome, KatRow, Latency, Measured, Outcome, SpeedTrial, ToolParameters,
     Transfer, TrialRecord, VideoResult, in_brief,
 };
+use plan::LackingCores;
 use units::human;
 
 /// Describes the outcome of a trial: its figure, or why it has none.
@@ -20,6 +21,11 @@ pub(super) fn came_of(record: &TrialRecord) -> String {
         Outcome::Failed { reason } => format!("failed: {}", on_one_line(reason)),
         Outcome::Measured(measured) => figure(measured),
     }
+}
+
+/// Describes a cell that the campaign leaves out on a machine with too few cores.
+pub(super) fn skipped(lacking: LackingCores) -> String {
+    format!("skipped: {lacking}")
 }
 
 /// Describes a reason of an invalid trial: its check and the difference, or the whole reason.
@@ -60,10 +66,11 @@ fn frames_shown(video: &VideoResult) -> String {
     let of = |count: fn(&FramesSeen) -> u64| video.sum(|stream| count(&stream.frames));
     let lost = video.sum(|stream| stream.rtp.map_or(0, |rtp| rtp.lost));
     format!(
-        "{} of {} frames shown, {} damaged, {lost} packets lost",
+        "{} of {} frames shown, {} damaged, {} lost",
         of(|frames| frames.shown),
         of(|frames| frames.expected),
-        of(|frames| frames.damaged)
+        of(|frames| frames.damaged),
+        human::counted(lost, "packet")
     )
 }
 

@@ -1,6 +1,6 @@
 //! The state of a run, as values: what the screen of a terminal and the pages of a browser show.
 
-use super::outcome::{came_of, fatigue, in_words};
+use super::outcome::{came_of, fatigue, in_words, skipped};
 use super::step;
 use journal::Journal;
 use journal::record::{Outcome, TrialRecord};
@@ -76,6 +76,8 @@ pub struct Row {
     pub results: BTreeMap<u32, TrialResult>,
     /// The repeat with the newest result, and that result's number among all of the run.
     pub newest: Option<(u32, usize)>,
+    /// Why the campaign leaves it out on this machine, if it does.
+    pub skipped: Option<String>,
 }
 
 /// The result of a trial.
@@ -96,6 +98,8 @@ pub enum ResultKind {
     Invalid,
     /// The trial could not be measured.
     Failed,
+    /// The campaign leaves it out on this machine.
+    Skipped,
 }
 
 impl Row {
@@ -116,6 +120,7 @@ impl State {
             repeats: plan.repeats,
             results: BTreeMap::new(),
             newest: None,
+            skipped: journal.header.lacks_cores(cell).map(skipped),
         };
         // `resume .` names the folder without its name.
         let dir = dir.canonicalize().unwrap_or_else(|_| dir.to_owned());
@@ -269,6 +274,7 @@ impl State {
         for (kind, word) in [
             (ResultKind::Invalid, "invalid"),
             (ResultKind::Failed, "failed"),
+            (ResultKind::Skipped, "skipped"),
         ] {
             let count = self.count(kind);
             if count > 0 {
@@ -308,7 +314,10 @@ impl Now {
                 );
                 let (lost, ns) = self.soaked;
                 let time = human::duration_ns(ns as f64);
-                self.facts = vec![format!("{lost} frames lost in {time} so far")];
+                self.facts = vec![format!(
+                    "{} lost in {time} so far",
+                    human::counted(lost, "frame")
+                )];
             }
         }
     }
@@ -324,13 +333,13 @@ impl Now {
     }
 }
 
-fn add(row: &mut Row, record: &TrialRecord, number: usize) {
-    let kind = match record.outcome {
-        Outcome::Measured(_) => ResultKind::Measured,
-        Outcome::Invalid { .. } => ResultKind::Invalid,
-        Outcome::Failed { .. } => ResultKind::Failed,
+pub(super) fn add(row: &mut Row, record: &TrialRecord, number: usize) {
+    let (kind, text) = match (&record.outcome, &row.skipped) {
+        (Outcome::Failed { .. }, Some(skipped)) => (ResultKind::Skipped, skipped.clone()),
+        (Outcome::Measured(_), _) => (ResultKind::Measured, came_of(record)),
+        (Outcome::Invalid { .. }, _) => (ResultKind::Invalid, came_of(record)),
+        (Outcome::Failed { .. }, _) => (ResultKind::Failed, came_of(record)),
     };
-    let text = came_of(record);
     row.results
         .insert(record.repeat, TrialResult { text, kind });
     row.newest = Some((record.repeat, number));

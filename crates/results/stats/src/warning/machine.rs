@@ -2,7 +2,6 @@
 
 use super::{Warning, WarningKind, counted, warning};
 use crate::analysis::cores::{Machine, machines_of};
-use crate::cell::lacks_cores;
 use journal::Journal;
 use plan::Cell;
 
@@ -26,7 +25,7 @@ fn crowded<'j>(
     let wanted = |cell: &&Cell| machine.cores_wanted(cell);
     let cells = journal.header.plan.cells.iter();
     // Left out, so nothing shared a core.
-    let cells = cells.filter(|cell| !lacks_cores(journal, cell));
+    let cells = cells.filter(|cell| journal.header.lacks_cores(cell).is_none());
     let crowded: Vec<&Cell> = cells.filter(|cell| range.contains(&wanted(cell))).collect();
     let most = crowded.iter().map(wanted).max()?;
     Some((crowded, most))

@@ -38,6 +38,7 @@ fn state(results: usize, now: Instant) -> State {
             repeats: REPEATS,
             results: BTreeMap::new(),
             newest: None,
+            skipped: None,
         })
         .collect();
     let cells = rows.len();
