@@ -69,8 +69,8 @@ pub(crate) enum Command {
     Init(Init),
     /// Check campaigns, labs and configurations, and list all mistakes
     ///
-    /// Campaigns are checked as this host would run them, in every lab among the files and in that
-    /// of `--lab`; without a lab, in the built-in lab `namespaces`; campaigns of crypto devices in
+    /// Campaigns are checked as this host would run them: in the lab of `--lab`, and in those among
+    /// the files, of which one must fit; without a lab, in the built-in lab `namespaces`; campaigns of crypto devices in
     /// `device`. Programs that they need and this host lacks are a warning. Configurations of
     /// `encrypt` and `kme` are recognised by their keys; the files that they name are not read.
     Check(Check),

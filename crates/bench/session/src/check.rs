@@ -1,5 +1,9 @@
 //! All mistakes of campaigns, labs, and configurations of encryptors and KMEs.
 
+mod summary;
+
+pub use summary::{CheckSummary, check_summary};
+
 use crate::error::SessionError;
 use crate::kernel::{self, Lack};
 use crate::{planning, programs, sysctls};
@@ -8,24 +12,27 @@ use guard::read_text;
 use lab::programs::Missing;
 use plan::{Demand, LabKind};
 use std::collections::BTreeSet;
+use std::fmt;
 use std::path::{Path, PathBuf};
 use units::human::counted;
 use yaml::{Merged, Mistakes};
 
 /// Checks files. Returns for each its summary, or all its mistakes.
 ///
-/// Campaigns are checked as this host would run them, in `lab` and in every lab among the files;
-/// without one, in the lab that `run` would use.
+/// Campaigns are checked as this host would run them: in `lab`, which they must fit, and in the
+/// labs among the files, of which they must fit one; without a lab, in the one that `run` would
+/// use.
 #[must_use]
 pub fn check(
     paths: &[PathBuf],
     lab: Option<LabFile>,
     allowed: Option<&Allowed<'_>>,
-) -> Vec<Result<Checked, String>> {
+) -> Vec<Result<Checked, Refused>> {
     let host = planning::host_facts();
     let files: Vec<_> = paths.iter().map(|path| read(path, &host)).collect();
     // All files are read before any campaign is checked: a lab counts for every campaign, in any
     // order of the arguments.
+    let named = lab.clone();
     let mut labs: Vec<LabFile> = lab.into_iter().collect();
     labs.extend(files.iter().flatten().filter_map(|file| match file {
         Content::Lab(lab) => Some((**lab).clone()),
@@ -34,14 +41,13 @@ pub fn check(
     let files = paths.iter().zip(files);
     files
         .map(|(path, file)| match file? {
-            Content::Lab(lab) => {
-                let name = &lab.plan().name;
-                let unseen = unseen(std::slice::from_ref(&*lab));
-                Ok(Checked::plain(format!("lab {name}{unseen}")))
-            }
+            Content::Lab(lab) => Ok(Checked {
+                has_hosts: lab.plan().hosts.is_some(),
+                ..Checked::plain(format!("lab {}", lab.plan().name))
+            }),
             Content::Campaign(campaign) => {
                 let check = |it: &Campaign| {
-                    let checked = in_labs(it, &fitting(it, &labs), &host)?;
+                    let checked = in_labs(it, (&fitting(it, &labs), named.as_ref()), &host)?;
                     if let Some(allowed) = allowed {
                         allowed.check(path, &checked.permissions)?;
                     }
@@ -76,7 +82,7 @@ const OF_ENCRYPTOR: [&str; 4] = ["local", "remote", "peers", "tunnel"];
 
 /// Reads a file as the kind that its keys indicate, or a shipped one if there is no file of that
 /// name. Mistakes are followed by the assumed kind, except in a file with the key `campaign`.
-fn read(path: &Path, host: &HostFacts) -> Result<Content, String> {
+fn read(path: &Path, host: &HostFacts) -> Result<Content, Refused> {
     if !path.exists() {
         let name = path.to_str();
         if let Some(campaign) = name.and_then(Campaign::built_in_named) {
@@ -86,12 +92,13 @@ fn read(path: &Path, host: &HostFacts) -> Result<Content, String> {
             return Ok(Content::Lab(Box::new(lab)));
         }
         planning::refuse_missing("campaign or lab", path)
-            .map_err(|error| format!("error: {error}"))?;
+            .map_err(|error| Refused::whole(format!("error: {error}")))?;
     }
-    let document = yaml::load(path).map_err(|mistakes| mistakes.to_string())?;
+    let document = yaml::load(path).map_err(|mistakes| Refused::of(&mistakes, ""))?;
     let has = |key: &str| document.has_key(key);
-    let taken_for =
-        |kind: &'static str| move |mistakes: Mistakes| format!("{mistakes}, taken for {kind}");
+    let taken_for = |kind: &'static str| {
+        move |mistakes: Mistakes| Refused::of(&mistakes, &format!(", taken for {kind}"))
+    };
     // Configurations are recognized before the loader of campaigns sees the file, which would
     // report all of their keys as unknown.
     if has("kmes") {
@@ -114,7 +121,7 @@ fn read(path: &Path, host: &HostFacts) -> Result<Content, String> {
         Ok(Input::Lab(lab)) => Ok(Content::Lab(Box::new(lab))),
         // A file without either key is read as a campaign. If that fails, the guess itself may be
         // the mistake, so the message names it and the keys of the other kinds.
-        Err(mistakes) if has("campaign") => Err(mistakes.to_string()),
+        Err(mistakes) if has("campaign") => Err(Refused::of(&mistakes, "")),
         Err(mistakes) if has("lab") => {
             Err(taken_for("a lab, since it has the key `lab`")(mistakes))
         }
@@ -154,24 +161,61 @@ pub struct Checked {
     cells: usize,
     /// Commands, code and files that it uses, except Cipherbench's programs.
     permissions: Vec<Demand>,
+    /// Whether it is a lab with hosts that only a run reaches, or was checked in one.
+    has_hosts: bool,
+    /// The number of labs that the campaign does not fit, of several that were given.
+    unfit: usize,
+}
+
+/// A file with mistakes.
+#[derive(Debug)]
+pub struct Refused {
+    /// All of them, each with its place.
+    whole: String,
+    /// The first one, and the number of all.
+    short: String,
+}
+
+impl Refused {
+    fn whole(text: String) -> Self {
+        Self {
+            short: text.clone(),
+            whole: text,
+        }
+    }
+
+    /// `end` follows the number of mistakes.
+    fn of(mistakes: &Mistakes, end: &str) -> Self {
+        let merged = mistakes.merged();
+        let count = mistakes.count();
+        let short = match merged.as_slice() {
+            [first, _, ..] => format!(
+                "{first}\nand {} in {}{end}",
+                counted((count - 1 - first.others.len()) as u64, "other mistake"),
+                first.mistake.place.file
+            ),
+            _ => format!("{mistakes}{end}"),
+        };
+        Self {
+            whole: format!("{mistakes}{end}"),
+            short,
+        }
+    }
+}
+
+/// All mistakes.
+impl fmt::Display for Refused {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.whole)
+    }
 }
 
 impl Checked {
-    /// Returns a warning about the programs, kernel features and parameters that the campaign
-    /// `path` needs and that this host lacks, if any.
-    #[must_use]
-    pub fn warning(&self, path: &Path) -> Option<String> {
-        let subject = format!("{}: ", path.display());
-        let programs = programs::warning(&subject, &self.missing, self.cells);
-        let kernel = kernel::warning(&subject, &self.lacks, self.cells);
-        let sysctls = sysctls::warning(&subject, &self.unknown);
-        let all: String = [programs, kernel, sysctls].into_iter().flatten().collect();
-        (!all.is_empty()).then_some(all)
-    }
-
     const fn plain(summary: String) -> Self {
         Self {
             summary,
+            has_hosts: false,
+            unfit: 0,
             missing: Vec::new(),
             lacks: Vec::new(),
             unknown: Vec::new(),
@@ -206,7 +250,7 @@ impl<'a> Allowed<'a> {
         })
     }
 
-    fn check(&self, campaign: &Path, permissions: &[Demand]) -> Result<(), String> {
+    fn check(&self, campaign: &Path, permissions: &[Demand]) -> Result<(), Refused> {
         let mut others = permissions
             .iter()
             .filter(|demand| !self.lines.contains(demand.what.trim()));
@@ -219,13 +263,13 @@ impl<'a> Allowed<'a> {
             0 => String::new(),
             more => format!("\n  and {}", counted(more as u64, "more such line")),
         };
-        Err(format!(
+        Err(Refused::whole(format!(
             "error: {}: {} runs what {} does not allow\n  {}{more}\nhelp: whoever owns that file can allow it by that line",
             campaign.display(),
             first.place,
             self.path.display(),
             first.shown()
-        ))
+        )))
     }
 }
 
@@ -244,9 +288,14 @@ fn fitting(campaign: &Campaign, labs: &[LabFile]) -> Vec<LabFile> {
     }
 }
 
-/// Returns the campaign's summary if all labs fit it; otherwise the mistakes, with the names of
-/// the labs that cannot.
-fn in_labs(campaign: &Campaign, labs: &[LabFile], host: &HostFacts) -> Result<Checked, String> {
+/// Returns the campaign's summary if it fits a lab, and the `named` one if there is one; otherwise
+/// the mistakes, with the names of the labs that cannot.
+fn in_labs(
+    campaign: &Campaign,
+    (labs, named): (&[LabFile], Option<&LabFile>),
+    host: &HostFacts,
+) -> Result<Checked, Refused> {
+    let mut fit: Vec<&LabFile> = Vec::new();
     let mut refused: Vec<(Mistakes, Vec<&str>)> = Vec::new();
     let mut plan = None;
     let mut missing: Vec<Missing> = Vec::new();
@@ -270,6 +319,7 @@ fn in_labs(campaign: &Campaign, labs: &[LabFile], host: &HostFacts) -> Result<Ch
                     unknown = sysctls::unknown(&made);
                 }
                 plan = Some(made);
+                fit.push(lab);
             }
             // Mistakes about the host are the same in every lab, and are reported once.
             Err(mistakes) => match refused.iter_mut().find(|(known, _)| *known == mistakes) {
@@ -278,28 +328,46 @@ fn in_labs(campaign: &Campaign, labs: &[LabFile], host: &HostFacts) -> Result<Ch
             },
         }
     }
-    match plan.filter(|_| refused.is_empty()) {
+    // The option names the lab of a run. Several files are the labs of a folder, not all of which
+    // are meant for one campaign.
+    let must_fit = named.filter(|named| labs.contains(named));
+    let is_fit = must_fit.is_none_or(|named| fit.contains(&named));
+    match plan.filter(|_| is_fit) {
         Some(plan) => Ok(Checked {
             summary: format!(
-                "{}, in {}{}",
+                "{}, in {}",
                 planning::summary(&plan),
-                lab_names(&names_of(labs)),
-                unseen(labs)
+                of_labs(&fit, labs.len())
             ),
             missing,
             lacks,
             unknown,
             cells: plan.cells.len(),
             permissions: plan.permissions(),
+            has_hosts: fit.iter().any(|lab| lab.plan().hosts.is_some()),
+            unfit: labs.len() - fit.len(),
         }),
         None => Err(refusal(&refused)),
     }
 }
 
+/// `lab namespaces`, `labs a, b`, `12 of 15 labs`.
+fn of_labs(fit: &[&LabFile], all: usize) -> String {
+    /// More names are counted.
+    const NAMED_MAX: usize = 3;
+    let names: Vec<&str> = fit.iter().map(|lab| lab.plan().name.as_str()).collect();
+    match names.len() {
+        1..=NAMED_MAX if all == names.len() => lab_names(&names),
+        1..=NAMED_MAX => format!("{} of {all} labs", names.join(", ")),
+        count if count == all => format!("all {all} labs"),
+        count => format!("{count} of {all} labs"),
+    }
+}
+
 /// The mistakes of a campaign in labs, each once with the labs that have it.
-fn refusal(refused: &[(Mistakes, Vec<&str>)]) -> String {
+fn refusal(refused: &[(Mistakes, Vec<&str>)]) -> Refused {
     if let [(mistakes, names)] = refused {
-        return format!("{mistakes}, checked in {}", lab_names(names));
+        return Refused::of(mistakes, &format!(", checked in {}", lab_names(names)));
     }
     // The help names the file of a lab.
     let mut all: Vec<(Merged<'_>, Vec<&str>)> = Vec::new();
@@ -331,23 +399,23 @@ fn refusal(refused: &[(Mistakes, Vec<&str>)]) -> String {
         .map_or("", |(merged, _)| &*merged.mistake.place.file);
     let labs: usize = refused.iter().map(|(_, names)| names.len()).sum();
     let mistakes = counted(all.len() as u64, "mistake");
-    text + &format!(
+    let end = format!(
         "{mistakes} in {file}, checked in {}",
         counted(labs as u64, "lab")
-    )
-}
-
-/// Describes the limits of the check for labs with hosts that only a run reaches.
-fn unseen(labs: &[LabFile]) -> &'static str {
-    if labs.iter().any(|lab| lab.plan().hosts.is_some()) {
-        "; programs, cores and interfaces of its hosts are not looked at: `cipherbench doctor --lab FILE` does"
-    } else {
-        ""
+    );
+    // The one that most labs have.
+    let most = all.iter().rev().max_by_key(|(_, labs)| labs.len());
+    let most = most.map_or_else(String::new, |(merged, labs)| {
+        format!(
+            "{}\nin {}\n",
+            merged.mistake,
+            counted(labs.len() as u64, "lab")
+        )
+    });
+    Refused {
+        whole: text + &end,
+        short: most + &end,
     }
-}
-
-fn names_of(labs: &[LabFile]) -> Vec<&str> {
-    labs.iter().map(|lab| lab.plan().name.as_str()).collect()
 }
 
 /// `lab namespaces`, `labs a, b`.

@@ -71,8 +71,34 @@ pub(crate) fn warning(subject: &str, lacks: &[Lack], cells: usize) -> Option<Str
             lack.reason
         );
     }
-    let help = "help: load its module, or use another kernel: these cells fail otherwise\n";
-    (!lacks.is_empty()).then(|| text + help)
+    (!lacks.is_empty()).then(|| text + HELP)
+}
+
+const HELP: &str = "help: load its module, or use another kernel: these cells fail otherwise\n";
+
+/// The same of several campaigns: each feature once, with the number of campaigns that need it.
+/// Empty without any.
+pub(crate) fn warning_of_several(campaigns: &[&[Lack]]) -> String {
+    let mut all: Vec<(&Lack, usize)> = Vec::new();
+    for lack in campaigns.iter().copied().flatten() {
+        match all
+            .iter_mut()
+            .find(|(known, _)| known.feature == lack.feature)
+        {
+            Some((_, count)) => *count += 1,
+            None => all.push((lack, 1)),
+        }
+    }
+    let lines = all.iter().map(|(lack, count)| {
+        format!(
+            "warning: this kernel lacks {}, for {} ({})\n",
+            lack.feature.name(),
+            counted(*count as u64, "campaign"),
+            lack.reason
+        )
+    });
+    let text: String = lines.collect();
+    if text.is_empty() { text } else { text + HELP }
 }
 
 #[cfg(test)]

@@ -36,7 +36,7 @@ pub mod trust;
 mod watch;
 
 pub use self::offloads::{Offloads, THROUGH, examine_offloads};
-pub use check::{Allowed, Checked, check};
+pub use check::{Allowed, CheckSummary, Checked, Refused, check, check_summary};
 pub use doctor::{Action, Answer, Answers, ask_hosts, ask_this_host};
 pub use error::SessionError;
 pub use examples::{example, examples, namesake};

@@ -102,12 +102,65 @@ fn require_where(
     Ok(reasons(&missing))
 }
 
+const HELP: &str =
+    "help: install them before `run`, which refuses, or leaves cells out with `--skip-missing`";
+
 /// A warning about the missing programs of a campaign with this number of cells, if any.
 pub(crate) fn warning(subject: &str, missing: &[Missing], cells: usize) -> Option<String> {
     let text = describe(missing, cells);
-    let help =
-        "help: install them before `run`, which refuses, or leaves cells out with `--skip-missing`";
-    (!missing.is_empty()).then(|| format!("warning: {subject}{text}{help}\n"))
+    (!missing.is_empty()).then(|| format!("warning: {subject}{text}{HELP}\n"))
+}
+
+/// The same of several campaigns: each program once, with the number of campaigns that need it.
+/// Empty without any.
+pub(crate) fn warning_of_several(campaigns: &[&[Missing]]) -> String {
+    // Programs that one command installs are one line.
+    let mut all: Vec<(Vec<&str>, &Missing, usize)> = Vec::new();
+    for (at, missing) in campaigns.iter().enumerate() {
+        for it in *missing {
+            if campaigns[..at]
+                .iter()
+                .copied()
+                .flatten()
+                .any(|known| known.program == it.program)
+            {
+                continue;
+            }
+            let needing = campaigns.iter().filter(|its| {
+                let mut its = its.iter();
+                its.any(|one| one.program == it.program)
+            });
+            let needing = needing.count();
+            let known = all.iter_mut().find(|(_, known, count)| {
+                (how_to_install(known), &known.unfit, *count)
+                    == (how_to_install(it), &it.unfit, needing)
+            });
+            match known {
+                Some((names, ..)) => names.push(&it.program),
+                None => all.push((vec![&it.program], it, needing)),
+            }
+        }
+    }
+    if all.is_empty() {
+        return String::new();
+    }
+    let mut text = format!(
+        "warning: {} need programs that are not installed here, or not as needed\n",
+        counted(campaigns.len() as u64, "campaign")
+    );
+    for (names, it, needing) in &all {
+        let needing = counted(*needing as u64, "campaign");
+        let _ = writeln!(
+            text,
+            "  {}  for {needing}; install: {}",
+            names.join(", "),
+            how_to_install(it)
+        );
+        if let Some(why) = &it.unfit {
+            let _ = writeln!(text, "    {why}");
+        }
+    }
+    text + HELP + "\n"
 }
 
 /// The programs that a plan needs and that are missing.

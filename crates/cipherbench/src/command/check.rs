@@ -6,8 +6,8 @@ use crate::exit::{Exit, Failure};
 use crate::output;
 use session::Allowed;
 
-/// Prints a line for each file without a mistake, with a warning if this host lacks programs that
-/// it needs, and all mistakes of the others.
+/// Prints a line for each file without a mistake, warnings of programs that this host lacks, and the
+/// mistakes of the others.
 pub(crate) fn check(arguments: &Check) -> Result<Exit, Failure> {
     let allowed = arguments.allow.as_deref().map(Allowed::read).transpose()?;
     let lab = arguments
@@ -17,21 +17,14 @@ pub(crate) fn check(arguments: &Check) -> Result<Exit, Failure> {
         .transpose()?;
     // One bad file decides the exit code, but all files are checked: an author wants every mistake
     // in one go.
-    let mut exit = Exit::Done;
     let checked = session::check(&arguments.files, lab, allowed.as_ref());
-    for (path, checked) in arguments.files.iter().zip(checked) {
-        match checked {
-            Ok(checked) => {
-                // Good files go to standard output and mistakes to standard error, so that each can
-                // be piped separately.
-                output::stdout(&format!("ok  {}  {}\n", path.display(), checked.summary))?;
-                output::stderr(&checked.warning(path).unwrap_or_default());
-            }
-            Err(mistakes) => {
-                output::stderr(&format!("{mistakes}\n"));
-                exit = Exit::Usage;
-            }
-        }
-    }
-    Ok(exit)
+    let summary = session::check_summary(&arguments.files, &checked);
+    // Good files go to standard output and mistakes to standard error, so that each can be piped
+    // separately.
+    output::stdout(&summary.good)?;
+    output::stderr(&summary.bad);
+    Ok(match summary.is_refused {
+        true => Exit::Usage,
+        false => Exit::Done,
+    })
 }

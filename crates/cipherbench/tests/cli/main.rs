@@ -6,6 +6,7 @@
 mod attack;
 mod bisect;
 mod browse;
+mod checks;
 mod compare;
 mod devices;
 mod encrypt;
@@ -91,6 +92,11 @@ fn main() -> ExitCode {
     let no_hosts = no_lab.clone().or_else(hosts::missing);
     // What is refused, killed or answered, whatever its figures are worth.
     let beside = [
+        tests!(None, checks:
+            many_files_have_a_line_each_and_share_their_warnings,
+            many_files_with_mistakes_show_the_first_of_each,
+            a_plan_names_the_cells_that_this_host_skips_and_gives_them_no_time,
+        ),
         tests!(None, texts:
             help_is_as_recorded,
             version_shows_revision_and_engines,
