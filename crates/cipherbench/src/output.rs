@@ -26,11 +26,23 @@ pub(crate) fn stdout(text: &str) -> Result<(), Failure> {
     }
 }
 
-/// The width of the terminal. Without one the crate assumes the usual 80 columns.
+/// The width of the output: that of the terminal; without one `COLUMNS`, as some shells and CI set
+/// it, or the usual 80 columns.
 pub(crate) fn width() -> usize {
-    let (_, width) = console::Term::stdout().size();
-    width.into()
+    let terminal = console::Term::stdout();
+    if let Some((_, width)) = terminal.size_checked() {
+        return width.into();
+    }
+    let columns = std::env::var("COLUMNS").ok();
+    let columns = columns.and_then(|columns| columns.trim().parse().ok());
+    // A value that leaves no room for a word is a mistake.
+    columns
+        .filter(|columns| *columns >= COLUMNS_MIN)
+        .unwrap_or(80)
 }
+
+/// Least value of `COLUMNS` that counts.
+const COLUMNS_MIN: usize = 20;
 
 /// Prints a result to standard output: the command is done.
 pub(crate) fn done(text: &str) -> Result<Exit, Failure> {

@@ -41,8 +41,14 @@ pub(crate) fn compare(arguments: &Compare) -> Result<Exit, Failure> {
     }
     output::stdout(&match arguments.json {
         true => comparison.json(),
-        false if arguments.full => compare::text(&comparison, Detail::Full),
-        false => compare::text(&comparison, Detail::Short),
+        false => {
+            let detail = if arguments.full {
+                Detail::Full
+            } else {
+                Detail::Short
+            };
+            compare::text_within(&comparison, detail, output::width())
+        }
     })?;
     Ok(match comparison.outcome() {
         Outcome::Violated => Exit::CriterionFailed,

@@ -91,7 +91,7 @@ fn conclude(arguments: &Speed, measured: &Measured) -> Result<(), Failure> {
     output::stdout(&if arguments.output.form.json {
         json
     } else {
-        measured.text()
+        measured.text(output::width())
     })?;
     if let Some(folder) = arguments
         .out

@@ -73,11 +73,11 @@ impl SuiteCurves {
     }
 
     /// Two tables: the cost of each engine, and the fastest engines.
-    pub(crate) fn text(&self) -> String {
-        self.costs() + "\n" + &self.winners()
+    pub(crate) fn text(&self, width: usize) -> String {
+        self.costs(width) + "\n" + &self.winners(width)
     }
 
-    fn costs(&self) -> String {
+    fn costs(&self, width: usize) -> String {
         let head = [
             "engine",
             "direction",
@@ -110,10 +110,10 @@ impl SuiteCurves {
                 ]);
             }
         }
-        table.text()
+        table.text(width)
     }
 
-    fn winners(&self) -> String {
+    fn winners(&self, width: usize) -> String {
         let suite = suite_name(self.suite);
         let title = format!("{suite}, the engine by length of the inner packets");
         let head = ["direction", "batch", "engine"].map(str::to_owned).to_vec();
@@ -125,7 +125,7 @@ impl SuiteCurves {
                 turns.in_words(),
             ]);
         }
-        table.text()
+        table.text(width)
     }
 
     /// One chart per direction: lines are predictions, dots are measurements.

@@ -8,6 +8,11 @@ use serde::Serialize;
 use units::human;
 use wire::Suite;
 
+/// Number of parts of a figure's time; each part gives a rate. Parts are short, so that some are
+/// undisturbed.
+pub(crate) const REPEATS: usize = 100;
+/// Heading of the distance between the best and the median repeat.
+const SPREAD: &str = "below best";
 /// A median farther below the best than this share shows that something else ran.
 const DISTURBED: f64 = 0.15;
 
@@ -88,7 +93,7 @@ pub(crate) fn warning(figures: &[Figure]) -> Option<String> {
 }
 
 /// Tables of all figures, by suite and number of cores.
-pub(crate) fn tables(figures: &[Figure], batch: u16) -> Vec<String> {
+pub(crate) fn tables(figures: &[Figure], batch: u16, width: usize) -> Vec<String> {
     let mut tables = Vec::new();
     let of_suite = |a: &Figure, b: &Figure| a.suite == b.suite;
     for figures in figures.chunk_by(of_suite) {
@@ -115,14 +120,14 @@ pub(crate) fn tables(figures: &[Figure], batch: u16) -> Vec<String> {
                 title,
                 &figures,
                 |figure| figure.rate_bps_best / 1e9,
-                true,
+                (true, width),
             ));
             let title = format!("{suite}, million packets per second ({cores})");
             tables.push(table(
                 title,
                 &figures,
                 |it| it.packets_per_s_best / 1e6,
-                false,
+                (false, width),
             ));
         }
         if threads_max > 1 {
@@ -146,7 +151,7 @@ pub(crate) fn tables(figures: &[Figure], batch: u16) -> Vec<String> {
             let suite = suite_name(figures[0].suite);
             let title = format!("{suite}, {threads_max} cores compared with one");
             let ratio = |figure: &Figure| figure.rate_bps_best / alone(figure);
-            tables.push(table(title, &all, ratio, false));
+            tables.push(table(title, &all, ratio, (false, width)));
         }
     }
     tables
@@ -157,7 +162,7 @@ fn table(
     title: String,
     figures: &[&Figure],
     value: impl Fn(&Figure) -> f64,
-    with_spread: bool,
+    (with_spread, width): (bool, usize),
 ) -> String {
     // Neighbours only: figures come in the order of engines, directions and sizes.
     let row = |a: &&Figure, b: &&Figure| a.engine == b.engine && a.direction == b.direction;
@@ -169,7 +174,7 @@ fn table(
     let mut head = vec!["engine".to_owned(), "direction".to_owned()];
     head.extend(sizes);
     if with_spread {
-        head.push("median".to_owned());
+        head.push(SPREAD.to_owned());
     }
     let mut table = Table::new(title, head, 2);
     for figures in rows {
@@ -184,11 +189,17 @@ fn table(
                 .iter()
                 .map(|figure| figure.spread())
                 .fold(0.0, f64::max);
-            cells.push(format!("-{:.0} %", widest * 100.0));
+            cells.push(format!("{:.0} %", widest * 100.0));
         }
         table.push(cells);
     }
-    table.text()
+    let mut text = table.text(width);
+    if with_spread {
+        text += &format!(
+            "  the best of {REPEATS} repeats; {SPREAD}: how far their median is, at most\n"
+        );
+    }
+    text
 }
 
 /// Rates of one suite on one core.

@@ -51,7 +51,7 @@ impl Measured {
             version: request.version.to_owned(),
             command: request.command.clone(),
             cpu: cpu_name(&fs::read_to_string("/proc/cpuinfo").unwrap_or_default()),
-            repeats: rates::REPEATS,
+            repeats: figure::REPEATS,
             batch: request.batch,
             figures: Vec::new(),
             curves: Vec::new(),
@@ -109,23 +109,23 @@ impl Measured {
         let charts: Vec<_> = charts.filter(|chart| !chart.series.is_empty()).collect();
         let origin =
             html! { (self.cpu) ", cipherbench " (self.version) ": " code { (self.command) } };
-        page::write(&origin, &charts, &self.tables())
+        page::write(&origin, &charts, &self.tables(usize::MAX))
     }
 
-    /// The output on a terminal: the tables, and curves as charts of characters.
+    /// The output on a terminal of so many columns: the tables, and curves as charts of characters.
     #[must_use]
-    pub fn text(&self) -> String {
+    pub fn text(&self, width: usize) -> String {
         let plots = self.curves.iter().flat_map(SuiteCurves::charts);
-        iter::once(self.tables())
+        iter::once(self.tables(width))
             .chain(plots.map(|chart| plot::draw(&chart)))
             .collect::<Vec<_>>()
             .join("\n")
     }
 
     /// All figures, followed by notes on insecure ones.
-    fn tables(&self) -> String {
-        let rates = figure::tables(&self.figures, self.batch);
-        let curves = self.curves.iter().map(SuiteCurves::text);
+    fn tables(&self, width: usize) -> String {
+        let rates = figure::tables(&self.figures, self.batch, width);
+        let curves = self.curves.iter().map(|curves| curves.text(width));
         let rated = self.figures.iter();
         let rated = rated.map(|figure| (figure.suite, figure.engine.as_str()));
         let curved = self.curves.iter().flat_map(SuiteCurves::measured);

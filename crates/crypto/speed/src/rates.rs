@@ -2,7 +2,7 @@
 
 use crate::cores::on_each;
 use crate::error::SpeedError;
-use crate::figure::Figure;
+use crate::figure::{Figure, REPEATS};
 use crate::insecure;
 use crate::request::Request;
 use dispatch::Direction;
@@ -10,9 +10,6 @@ use dispatch::pace::{self, Workload};
 use engine::{EngineFailed, Selection};
 use std::time::Duration;
 
-/// Number of parts of a figure's time; each part gives a rate. Parts are short, so that some are
-/// undisturbed.
-pub(crate) const REPEATS: usize = 100;
 /// Bytes of a round: more than the L1 cache and less than the L2 cache, like packets that come from
 /// a socket.
 const ROUND_BYTES: usize = 128 << 10;

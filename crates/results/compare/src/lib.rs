@@ -44,7 +44,7 @@ pub use html::html;
 pub use junit::{junit, junit_of_limits};
 pub use markdown::markdown;
 pub use stats::{Gate, GateError};
-pub use text::{Detail, text};
+pub use text::{Detail, text, text_within};
 pub use trend::{Shift, shifts};
 
 use cells::Pairs;

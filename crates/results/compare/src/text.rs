@@ -3,6 +3,7 @@
 use crate::table::{DIRECTIONS, HEADINGS, ROWS_MAX, WITHOUT_RATIO, counted_title};
 use crate::{Comparison, Difference, RunPair, WithoutRatio};
 use guard::visible;
+use std::borrow::Cow;
 use std::fmt::Write;
 use units::human::counted;
 
@@ -23,13 +24,19 @@ const DIFFERENCES_MAX: usize = 8;
 /// reasons for doubt; then the runs and their differences in machine and settings.
 #[must_use]
 pub fn text(comparison: &Comparison, detail: Detail) -> String {
+    text_within(comparison, detail, usize::MAX)
+}
+
+/// The same for a terminal of `width` columns: wider tables have several lines for each row.
+#[must_use]
+pub fn text_within(comparison: &Comparison, detail: Detail, width: usize) -> String {
     let mut text = String::new();
     for pair in &comparison.pairs {
         let _ = writeln!(text, "{}", visible(&comparison.answer(pair)));
     }
     gates(&mut text, comparison);
     for pair in &comparison.pairs {
-        changes(&mut text, comparison, pair);
+        changes(&mut text, comparison, pair, width);
     }
     let doubts = comparison.doubts();
     if !doubts.is_empty() {
@@ -57,7 +64,8 @@ pub fn text(comparison: &Comparison, detail: Detail) -> String {
             ("Settings and devices that differ", &pair.settings),
         ];
         for (title, found) in lists {
-            differences(&mut text, &titled(comparison, pair, title), found, detail);
+            let title = titled(comparison, pair, title);
+            differences(&mut text, &title, found, (detail, width));
         }
     }
     let _ = writeln!(text, "\n{}", comparison.method());
@@ -65,7 +73,7 @@ pub fn text(comparison: &Comparison, detail: Detail) -> String {
 }
 
 /// Appends the changes of a run, and the cells that could not be compared.
-fn changes(text: &mut String, comparison: &Comparison, pair: &RunPair) {
+fn changes(text: &mut String, comparison: &Comparison, pair: &RunPair, width: usize) {
     for direction in DIRECTIONS {
         let rows = comparison.rows(pair, direction);
         let (title, meaning) = comparison.title(direction);
@@ -74,7 +82,7 @@ fn changes(text: &mut String, comparison: &Comparison, pair: &RunPair) {
             Some(meaning) => format!("{title}: {meaning}"),
             None => title,
         };
-        section(text, &title, &HEADINGS, rows);
+        section(text, &title, &HEADINGS, rows, width);
     }
     let without = pair.without_change.iter();
     let without = without.map(|found| {
@@ -85,11 +93,23 @@ fn changes(text: &mut String, comparison: &Comparison, pair: &RunPair) {
     });
     let without: Vec<_> = without.collect();
     let title = titled(comparison, pair, "Cells that cannot be compared");
-    section(text, &counted_title(&title, without.len()), &[], without);
+    section(
+        text,
+        &counted_title(&title, without.len()),
+        &[],
+        without,
+        width,
+    );
     let lacking = pair.without_ratio.iter();
     let lacking: Vec<_> = lacking.map(WithoutRatio::row).collect();
     let title = titled(comparison, pair, WITHOUT_RATIO);
-    section(text, &counted_title(&title, lacking.len()), &[], lacking);
+    section(
+        text,
+        &counted_title(&title, lacking.len()),
+        &[],
+        lacking,
+        width,
+    );
     for (ids, place) in [(&pair.only_in_base, 0), (&pair.only_in_other, pair.run)] {
         let rows: Vec<_> = ids.iter().map(|id| vec![id.clone()]).collect();
         // Within one run the other device is missing and not the other run.
@@ -97,7 +117,7 @@ fn changes(text: &mut String, comparison: &Comparison, pair: &RunPair) {
             0 => "Cells without the other device".to_owned(),
             _ => format!("Cells only in {}", comparison.runs[place].name),
         };
-        section(text, &counted_title(&title, rows.len()), &[], rows);
+        section(text, &counted_title(&title, rows.len()), &[], rows, width);
     }
 }
 
@@ -111,7 +131,12 @@ fn titled(comparison: &Comparison, pair: &RunPair, title: &str) -> String {
 
 /// Appends differences, settings that both runs could share first. The short form has one value of
 /// each of the first few.
-fn differences(text: &mut String, title: &str, found: &[Difference], detail: Detail) {
+fn differences(
+    text: &mut String,
+    title: &str,
+    found: &[Difference],
+    (detail, width): (Detail, usize),
+) {
     let mut shown: Vec<(&Difference, usize)> = Vec::new();
     for one in found {
         match shown.iter_mut().find(|(known, _)| known.what == one.what) {
@@ -150,7 +175,13 @@ fn differences(text: &mut String, title: &str, found: &[Difference], detail: Det
         row
     });
     let rows: Vec<Vec<String>> = rows.collect();
-    section_of(text, &format!("{title} ({all})"), &[], &rows, usize::MAX);
+    section_of(
+        text,
+        &format!("{title} ({all})"),
+        &[],
+        &rows,
+        (usize::MAX, width),
+    );
     if left > 0 {
         let left = counted(left as u64, "more difference");
         let _ = writeln!(text, "  {left}: `--full`");
@@ -213,8 +244,14 @@ fn shortened(value: &str) -> String {
 }
 
 /// Appends aligned columns; nothing without rows.
-fn section(text: &mut String, title: &str, headings: &[&str], rows: Vec<Vec<String>>) {
-    section_of(text, title, headings, &rows, ROWS_MAX);
+fn section(
+    text: &mut String,
+    title: &str,
+    headings: &[&str],
+    rows: Vec<Vec<String>>,
+    width: usize,
+) {
+    section_of(text, title, headings, &rows, (ROWS_MAX, width));
 }
 
 fn section_of(
@@ -222,7 +259,7 @@ fn section_of(
     title: &str,
     headings: &[&str],
     rows: &[Vec<String>],
-    most: usize,
+    (most, columns): (usize, usize),
 ) {
     let Some(first) = rows.first() else { return };
     let _ = writeln!(text, "\n{}", visible(title));
@@ -243,6 +280,11 @@ fn section_of(
         cells.map(|cell| cell.chars().count()).max().unwrap_or(0)
     };
     let widths: Vec<usize> = (0..first.len()).map(width).collect();
+    let whole: usize = widths.iter().map(|width| width + 2).sum();
+    if whole > columns {
+        rows.iter().for_each(|row| narrow(text, row, columns));
+        return;
+    }
     for row in &rows {
         let cells = row.iter().zip(&widths);
         let cells: Vec<String> = cells
@@ -250,6 +292,39 @@ fn section_of(
             .collect();
         let _ = writeln!(text, "  {}", cells.join("  ").trim_end());
     }
+}
+
+/// Appends a row over several lines: the first cell, and the others below it. Cells are broken at
+/// spaces only, and only if they are longer than a line.
+fn narrow(text: &mut String, row: &[Cow<'_, str>], columns: usize) {
+    let mut line = String::from("  ");
+    let mut is_begun = false;
+    let mut put = |word: &str, gap: usize, line: &mut String, is_begun: &mut bool| {
+        let length = line.chars().count() + gap + word.chars().count();
+        if *is_begun && length > columns {
+            let _ = writeln!(text, "{}", line.trim_end());
+            *line = String::from("    ");
+            *is_begun = false;
+        }
+        if *is_begun {
+            line.push_str(&" ".repeat(gap));
+        }
+        line.push_str(word);
+        *is_begun = true;
+    };
+    for (at, cell) in row.iter().filter(|cell| !cell.is_empty()).enumerate() {
+        // What follows the name of the row begins a line.
+        let gap = if at == 1 { columns } else { 2 };
+        if cell.chars().count() + 4 <= columns {
+            put(cell, gap, &mut line, &mut is_begun);
+            continue;
+        }
+        for (word, part) in cell.split(' ').enumerate() {
+            let gap = if word == 0 { gap } else { 1 };
+            put(part, gap, &mut line, &mut is_begun);
+        }
+    }
+    let _ = writeln!(text, "{}", line.trim_end());
 }
 
 fn gates(text: &mut String, comparison: &Comparison) {

@@ -1,7 +1,7 @@
 //! What is printed of a comparison.
 
 use crate::made::{cell, journal, measured, record};
-use compare::{Detail, Options, Run, compare, junit, markdown, text};
+use compare::{Detail, Options, Run, compare, junit, markdown, text, text_within};
 use journal::Journal;
 
 /// Eight repeats of three cells: megabytes by per mille.
@@ -86,6 +86,31 @@ fn the_text_has_the_answer_first_then_the_doubts_and_then_the_settings() {
     );
     let expected = "  tcp/streams=2/a|b <c>  throughput  4.060 → 3.654 Gbit/s  -10.0 % (";
     assert!(lines.next().unwrap().starts_with(expected), "{text}");
+}
+
+/// A narrow terminal gets every figure that a wide one gets, and no line is wider.
+#[test]
+fn tables_fit_the_terminal_and_lose_no_figure() {
+    let comparison = comparison();
+    let words = |text: &str| -> Vec<String> {
+        let mut words: Vec<_> = text.split_whitespace().map(str::to_owned).collect();
+        words.sort();
+        words
+    };
+    let wide = text(&comparison, Detail::Full);
+    for width in [60, 80, 120] {
+        let narrow = text_within(&comparison, Detail::Full, width);
+        assert_eq!(words(&narrow), words(&wide));
+        let rows = narrow
+            .lines()
+            .skip_while(|line| !line.starts_with("Regressions"))
+            .take_while(|line| !line.starts_with("The change"))
+            .filter(|line| line.starts_with("  ") && !line.starts_with("  - "))
+            .filter(|line| !line.contains(" trials measured"));
+        for row in rows {
+            assert!(row.chars().count() <= width, "{width}: {row}");
+        }
+    }
 }
 
 /// Of means that a reader divides, the printed change is the result.
