@@ -142,7 +142,6 @@ const FRAME_RATE: Quantity = Quantity {
         ("Gpps", 1_000_000_000),
     ],
     aliases: &[
-        ("pps", "frames/s"),
         ("fps", "frames/s"),
         ("frame/s", "frames/s"),
         ("kfps", "kpps"),
@@ -167,7 +166,7 @@ impl FrameRate {
     }
 
     /// Reads a number and `frames/s`, `kpps`, `Mpps` or `Gpps` (decimal prefixes), which may be
-    /// written `k frames/s`, `M frames/s` and `G frames/s` too.
+    /// written `pps`, `k frames/s`, `M frames/s` and `G frames/s` too.
     ///
     /// # Errors
     /// When it is anything else, or not a whole number of frames per second.
@@ -179,6 +178,12 @@ impl FrameRate {
             let prefix = number.chars().last().filter(|c| "kMG".contains(*c))?;
             Some(format!("{}{prefix}pps", &number[..number.len() - 1]))
         });
+        // The other units have it too, so a reader expects it.
+        let plain = text
+            .trim_end()
+            .strip_suffix("pps")
+            .filter(|number| number.ends_with(|c: char| c.is_ascii_digit() || c.is_whitespace()));
+        let prefixed = prefixed.or_else(|| plain.map(|number| format!("{number} frames/s")));
         FRAME_RATE
             .parse(prefixed.as_deref().unwrap_or(text))
             .map(Self)
@@ -224,6 +229,10 @@ mod tests {
         assert_eq!(bps("0 bit/s"), 0);
         assert_eq!(FrameRate::parse("1.2 Mpps"), Ok(FrameRate::new(1_200_000)));
         assert_eq!(FrameRate::parse("64 frames/s"), Ok(FrameRate::new(64)));
+        for text in ["200 pps", "200pps", "200  pps "] {
+            assert_eq!(FrameRate::parse(text), Ok(FrameRate::new(200)));
+        }
+        assert!(FrameRate::parse("pps").is_err() && FrameRate::parse("1 xpps").is_err());
         assert_eq!(
             FrameRate::parse("1.5 M frames/s"),
             Ok(FrameRate::new(1_500_000))
