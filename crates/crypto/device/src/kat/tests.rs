@@ -343,10 +343,14 @@ fn the_cause_of_an_error_of_libcrypto_is_named() {
     };
     let absent = error("-DABSENT", false);
     assert!(absent.contains("(no card in slot 3); then "), "{absent}");
+    assert!(absent.contains("check the card, its driver"), "{absent}");
     for provider in [false, true] {
         let incomplete = error("-DINCOMPLETE", provider);
         let cause = "undefined symbol: function_that_nobody_has)";
-        assert!(incomplete.contains(cause), "{incomplete}");
+        assert!(
+            incomplete.contains(cause) && incomplete.contains("`ldd -r MODULE`"),
+            "{incomplete}"
+        );
     }
 }
 

@@ -53,6 +53,21 @@ fn reasons() -> Option<String> {
     })
 }
 
+/// What to do about a module that libcrypto does not load or start, for this reason.
+fn remedy(why: &str) -> &'static str {
+    let is_any = |words: &[&str]| words.iter().any(|words| why.contains(words));
+    if is_any(&["undefined symbol", "' not found"]) {
+        "it was built for other libraries: install its build for this version of OpenSSL, and what it is linked with \
+         (`ldd -r MODULE` lists what is missing)"
+    } else if is_any(&["wrong ELF class", "invalid ELF header", "file too short"]) {
+        "the file is no module for this machine: install its build for this architecture"
+    } else if is_any(&["init failed", "initialization failed", "init fail"]) {
+        "the module is there and its device does not answer: check the card, its driver and its configuration"
+    } else {
+        "check its name and the path of its module"
+    }
+}
+
 /// Takes the oldest error from libcrypto's queue, with its data, such as the missing symbol of a
 /// module or a card's report.
 fn next_error() -> Option<String> {

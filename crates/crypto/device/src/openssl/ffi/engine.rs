@@ -1,6 +1,6 @@
 //! Engines (ENGINE(3)), which preceded providers and are removed in OpenSSL 4.
 
-use super::{c_string, forget_errors, pin, raw, reasons, text};
+use super::{c_string, forget_errors, pin, raw, reasons, remedy, text};
 use crate::DeviceError;
 use std::ffi::{CStr, c_int, c_void};
 use std::path::Path;
@@ -15,7 +15,8 @@ impl Engine {
         let unusable = |doing: &str| {
             let why = reasons().unwrap_or_else(|| "no reason given".to_owned());
             DeviceError::Unusable(format!(
-                "OpenSSL does not {doing} the engine {name:?}: {why}; check its name and the path of its module"
+                "OpenSSL does not {doing} the engine {name:?}: {why}; {}",
+                remedy(&why)
             ))
         };
         let id = c_string(name)?;

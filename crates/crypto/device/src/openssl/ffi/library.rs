@@ -1,7 +1,7 @@
 //! A loaded provider or engine.
 
 use super::engine::Engine;
-use super::{c_string, forget_errors, pin, raw, reasons, text};
+use super::{c_string, forget_errors, pin, raw, reasons, remedy, text};
 use crate::DeviceError;
 use std::ffi::{CStr, c_char};
 use std::path::Path;
@@ -66,7 +66,8 @@ impl Library {
                 None => "from OpenSSL's own directory (`openssl version -m` prints it)".to_owned(),
             };
             return Err(DeviceError::Unusable(format!(
-                "OpenSSL does not load the provider {name:?} {place}: {why}; check its name and the path of its module"
+                "OpenSSL does not load the provider {name:?} {place}: {why}; {}",
+                remedy(&why)
             )));
         }
         // Without it a provider still computes; it only cannot read keys from files.
