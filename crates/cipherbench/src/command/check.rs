@@ -23,8 +23,9 @@ pub(crate) fn check(arguments: &Check) -> Result<Exit, Failure> {
     // separately.
     output::stdout(&summary.good)?;
     output::stderr(&summary.bad);
-    Ok(match summary.is_refused {
-        true => Exit::Usage,
-        false => Exit::Done,
+    Ok(if summary.is_refused {
+        Exit::Usage
+    } else {
+        Exit::Done
     })
 }

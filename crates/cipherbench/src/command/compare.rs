@@ -39,16 +39,15 @@ pub(crate) fn compare(arguments: &Compare) -> Result<Exit, Failure> {
     if let Some(path) = &arguments.markdown {
         output::file(path, &compare::markdown(&comparison))?;
     }
-    output::stdout(&match arguments.json {
-        true => comparison.json(),
-        false => {
-            let detail = if arguments.full {
-                Detail::Full
-            } else {
-                Detail::Short
-            };
-            compare::text_within(&comparison, detail, output::width())
-        }
+    let detail = if arguments.full {
+        Detail::Full
+    } else {
+        Detail::Short
+    };
+    output::stdout(&if arguments.json {
+        comparison.json()
+    } else {
+        compare::text_within(&comparison, detail, output::width())
     })?;
     Ok(match comparison.outcome() {
         Outcome::Violated => Exit::CriterionFailed,

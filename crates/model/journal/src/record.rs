@@ -56,7 +56,7 @@ pub use topology::{LogicalCpu, physical_cores};
 pub use video::{FramesSeen, RtpCounts, VideoResult, VideoStream};
 pub use wire::variation::{DelayVariation, Ipdv, Pdv};
 
-use plan::{Cell, LackingCores, Plan};
+use plan::Plan;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
@@ -122,16 +122,6 @@ pub struct Header {
     pub environment: Environment,
     /// The plan.
     pub plan: Plan,
-}
-
-impl Header {
-    /// Returns the cores that a cell needs and the machine of the run lacks: its trials fail, as
-    /// the campaign expects.
-    #[must_use]
-    pub fn lacks_cores(&self, cell: &Cell) -> Option<LackingCores> {
-        let present = self.environment.cpus;
-        LackingCores::of(cell, &self.plan.lab, present).filter(|_| present > 0)
-    }
 }
 
 /// The machine that the run was made on. Empty means that it could not be read.

@@ -1,5 +1,7 @@
 //! Logical CPUs, the cores that they are threads of, and their memory.
 
+use super::Header;
+use plan::{Cell, LackingCores};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeSet;
@@ -31,6 +33,16 @@ pub fn physical_cores(cpus: &[LogicalCpu]) -> u32 {
     let cores: BTreeSet<u16> = cpus.iter().map(|cpu| cpu.core).collect();
     // Not reached: there are 65,536 numbers of cores at most.
     u32::try_from(cores.len()).unwrap_or(u32::MAX)
+}
+
+impl Header {
+    /// Returns the cores that a cell needs and the machine of the run lacks: its trials fail, as
+    /// the campaign expects.
+    #[must_use]
+    pub fn lacks_cores(&self, cell: &Cell) -> Option<LackingCores> {
+        let present = self.environment.cpus;
+        LackingCores::of(cell, &self.plan.lab, present).filter(|_| present > 0)
+    }
 }
 
 #[cfg(test)]
