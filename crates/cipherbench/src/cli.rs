@@ -70,9 +70,10 @@ pub(crate) enum Command {
     /// Check campaigns, labs and configurations, and list all mistakes
     ///
     /// Campaigns are checked as this host would run them: in the lab of `--lab`, and in those among
-    /// the files, of which one must fit; without a lab, in the built-in lab `namespaces`; campaigns of crypto devices in
-    /// `device`. Programs that they need and this host lacks are a warning. Configurations of
-    /// `encrypt` and `kme` are recognised by their keys; the files that they name are not read.
+    /// the files, of which one must fit; without a lab, in the built-in lab `namespaces`; campaigns
+    /// of crypto devices in `device`. Programs that they need and this host lacks are a warning.
+    /// Configurations of `encrypt` and `kme` are recognised by their keys; the files that they name
+    /// are not read.
     Check(Check),
     /// Print the JSON Schema of a kind of file, with which editors complete and check it
     ///

@@ -71,8 +71,8 @@ pub fn noisy_ns(plan: &Plan) -> u64 {
     whole.max(plan.estimate_ns())
 }
 
-/// Time of a whole plan: `about 8 min`, or `about 8 min, with noisy searches about 14 min`; of cells
-/// that are all skipped `nothing to measure`.
+/// Time of a whole plan: `about 8 min`, or `about 8 min, with noisy searches about 14 min`;
+/// of cells that are all skipped `nothing to measure`.
 /// Neither is a bound: repeats of spoilt trials, retries and outages add to both.
 #[must_use]
 pub fn in_words(plan: &Plan) -> String {
