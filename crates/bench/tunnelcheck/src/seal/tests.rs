@@ -14,7 +14,9 @@ fn noise(seed: u64, bytes: usize) -> Vec<u8> {
         state ^= state << 17;
         (state >> 32) as u8
     };
-    (0..64).for_each(|_| drop(next()));
+    for _ in 0..64 {
+        next();
+    }
     (0..bytes).map(|_| next()).collect()
 }
 
