@@ -6,8 +6,8 @@ use crate::exit::{Exit, Failure};
 use crate::output;
 use session::Allowed;
 
-/// Prints a line for each file without a mistake, warnings of programs that this host lacks, and the
-/// mistakes of the others.
+/// Prints a line for each file without a mistake, warnings of programs that this host lacks, and
+/// the mistakes of the others.
 pub(crate) fn check(arguments: &Check) -> Result<Exit, Failure> {
     let allowed = arguments.allow.as_deref().map(Allowed::read).transpose()?;
     let lab = arguments

@@ -22,6 +22,7 @@ mod hosts;
 mod http;
 mod keys;
 mod lab;
+mod lacking;
 mod measurement;
 mod names;
 mod order;
@@ -56,6 +57,7 @@ pub use http::{HttpClient, HttpServer, HttpTest, HttpVersion, Store};
 pub use impair::{Impairment, Profile as ImpairProfile};
 pub use keys::KeySource;
 pub use lab::{Addresses, Element, LabKind, LabPlan};
+pub use lacking::LackingCores;
 pub use measurement::Measurement;
 pub use names::{TEST_RANGES, is_congestion, is_interface, is_program_path, is_test_network};
 pub use order::Order;
@@ -71,7 +73,7 @@ pub use settings::{
     is_sysctl_value,
 };
 pub use software::{Build, FoundProgram, Software, is_variable};
-pub use stations::{LackingCores, Stations};
+pub use stations::Stations;
 pub use text::{in_words, to_text, to_text_here};
 pub use tool::{FlowDirection, Tool, TransferDirection};
 pub use value::Value;

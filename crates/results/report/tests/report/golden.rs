@@ -277,7 +277,9 @@ fn the_short_form_is_as_it_was_and_short() {
             };
             let text = crate::brief(&journal, Some(folders), width, false);
             let lines = text.lines().count();
-            assert!(lines <= 80, "{name}, {width} columns: {lines} lines");
+            // On a narrow terminal a table may be two, which name their rows again.
+            let most = if width < 100 { 84 } else { 80 };
+            assert!(lines <= most, "{name}, {width} columns: {lines} lines");
             if ["quick", "peers", "frames", "troubled", "limits"].contains(&name) {
                 assert_golden(
                     &format!("crates/results/report/tests/golden/{name}-brief-{width}.txt"),
