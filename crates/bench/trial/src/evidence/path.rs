@@ -84,6 +84,7 @@ impl ObservedPath<'_> {
         // For the detail: the state that most interfaces are to have.
         let (features, wanted) = of(asked);
         let mut wrong = Vec::new();
+        let mut of_version = BTreeSet::new();
         for &interface in &ends {
             // The model decides about single frames, so the impaired link has no super-packets in
             // any cell.
@@ -91,7 +92,13 @@ impl ObservedPath<'_> {
             for feature in features {
                 let found = self.offloads.get(interface);
                 let state = found.and_then(|found| found.get(*feature));
-                let wanted = self.of_version(interface, feature).unwrap_or(wanted);
+                let other = self.of_version(interface, feature);
+                let other = other.filter(|state| *state != wanted);
+                if let Some(state) = other {
+                    let node = interface.split('/').next().unwrap_or_default();
+                    of_version.insert(format!("{feature} {state} at {node}"));
+                }
+                let wanted = other.unwrap_or(wanted);
                 // A feature that cannot be read counts as wrong: it may be in any state.
                 if state.is_none_or(|state| state != wanted) {
                     let state = state.map_or("not readable", String::as_str);
@@ -101,16 +108,22 @@ impl ObservedPath<'_> {
         }
         let detail = if wrong.is_empty() {
             let cut = ends.iter().any(|end| asked && self.is_impaired(end));
-            format!(
-                "{} are {wanted} at all {} ends of the links{}",
+            let mut words = format!(
+                "{} are {wanted} at all {} ends of the links",
                 features.join(", "),
                 ends.len(),
-                if cut {
-                    ", and off between the gateways, where frames are impaired one by one"
-                } else {
-                    ""
-                }
-            )
+            );
+            if cut {
+                words += ", and off between the gateways, where frames are impaired one by one";
+            }
+            if !of_version.is_empty() {
+                let all: Vec<String> = of_version.into_iter().collect();
+                words += &format!(
+                    "; except, as the settings of this version ask, {}",
+                    all.join(", ")
+                );
+            }
+            words
         } else {
             format!("offloads are to be {wanted}, but {}", wrong.join(", "))
         };
