@@ -183,12 +183,8 @@ fn main() -> ExitCode {
             mistakes_of_a_bisection_are_reported_before_anything_is_made,
         ),
         tests!(no_lab, version_settings:
-            a_smaller_window_is_applied_compared_and_restored,
             a_setting_that_the_namespace_refuses_fails_its_cell_in_words,
             an_unknown_parameter_is_named_by_check_and_refused_by_run,
-        ),
-        tests!(no_lab, bisect:
-            the_program_that_slows_a_tunnel_is_named,
         ),
         tests!(no_fleet, fleet_attack:
             a_default_server_accepts_only_the_users_that_its_first_start_made,
@@ -364,6 +360,8 @@ fn main() -> ExitCode {
             cpus_of_a_host_are_used_recorded_and_checked,
         ),
         tests!(None, devices: speeds_of_devices_are_a_run),
+        tests!(no_lab, bisect: the_program_that_slows_a_tunnel_is_named),
+        tests!(no_lab, version_settings: a_smaller_window_is_applied_compared_and_restored),
         tests!(no_lab, runs: json_output_is_pure_and_quiet_prints_nothing_else),
         tests!(no_lab, faults: doctor_applies_settings_and_reverts_them_exactly),
         tests!(no_lab, offloads: no_combination_damages_packets_through_our_encryptor),
