@@ -3,6 +3,7 @@
 use std::fmt;
 use std::sync::Arc;
 use unicode_width::UnicodeWidthChar;
+use units::human::counted;
 
 /// Maximum number of mistakes kept per file; further ones are only counted.
 pub const MISTAKES_MAX: usize = 200;
@@ -261,7 +262,7 @@ impl fmt::Display for Merged<'_> {
         }
         match self.others.len().saturating_sub(SHOWN_MAX) {
             0 => Ok(()),
-            more => write!(f, " and {more} more places"),
+            more => write!(f, " and {}", counted(more as u64, "more place")),
         }
     }
 }
@@ -432,6 +433,10 @@ help: use 576 B or more";
         assert_eq!(shown.matches("error: ").count(), 2, "{shown}");
         assert!(shown.contains("c.yaml:8:1 and 16 more places\n"), "{shown}");
         assert!(shown.ends_with("\n\n24 mistakes in c.yaml"), "{shown}");
+        let eight = Mistakes::new((1..=8).map(at).collect())
+            .unwrap()
+            .to_string();
+        assert!(eight.contains("and 1 more place\n"), "{eight}");
         let one = at(1);
         let mut merged = Merged::of(&one);
         merged.add(&one.place);
