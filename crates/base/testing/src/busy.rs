@@ -49,6 +49,12 @@ pub fn is_the_cause<'a>(reasons: impl IntoIterator<Item = &'a str>) -> bool {
 /// Why there is no result: the machine was too busy for it.
 struct TooBusy(String);
 
+impl From<TooBusy> for String {
+    fn from(busy: TooBusy) -> Self {
+        busy.0
+    }
+}
+
 /// Ends an attempt that a busy machine spoilt, in any depth.
 pub fn too_busy(why: String) -> ! {
     // Not `panic!`: its hook would print a failure that is none.
@@ -59,13 +65,21 @@ pub fn too_busy(why: String) -> ! {
 ///
 /// # Errors
 /// Why the machine was too busy, each time.
-pub fn repeated<T>(repeats: usize, mut attempt: impl FnMut() -> T) -> Result<T, String> {
-    let mut spoilt = Vec::new();
+pub fn repeated<T>(repeats: usize, attempt: impl FnMut() -> T) -> Result<T, String> {
+    repeated_after::<TooBusy, T>(repeats, attempt)
+}
+
+/// Repeats an attempt while it ends by a payload of type `P`, which has the reason.
+fn repeated_after<P: Into<String> + 'static, T>(
+    repeats: usize,
+    mut attempt: impl FnMut() -> T,
+) -> Result<T, String> {
+    let mut spoilt: Vec<String> = Vec::new();
     while spoilt.len() <= repeats {
         match catch_unwind(AssertUnwindSafe(&mut attempt)) {
             Ok(found) => return Ok(found),
-            Err(payload) => match payload.downcast::<TooBusy>() {
-                Ok(busy) => spoilt.push(busy.0),
+            Err(payload) => match payload.downcast::<P>() {
+                Ok(reason) => spoilt.push((*reason).into()),
                 Err(other) => resume_unwind(other),
             },
         }
@@ -85,39 +99,26 @@ pub fn skipped_in_lab(repeats: usize, mut test: impl FnMut()) -> Option<String> 
         if payload.is::<TooBusy>() || stolen < STOLEN_SHARE {
             resume_unwind(payload);
         }
-        resume_unwind(Box::new(Stolen(format!(
+        let why = format!(
             "it failed while the hypervisor took {:.0} % of the machine: {}",
             stolen * 100.0,
             words(&*payload)
-        ))));
+        );
+        eprintln!("{why}");
+        resume_unwind(Box::new(Stolen(why)));
     };
-    let why = until_decided(STOLEN_REPEATS, || repeated(repeats, &mut watched))?;
-    eprintln!("SKIPPED: this machine is too busy: {why}");
-    Some(why)
+    reported(
+        repeated_after::<Stolen, _>(STOLEN_REPEATS, || repeated(repeats, &mut watched)).flatten(),
+    )
 }
 
 /// A failure that the hypervisor may have caused.
 struct Stolen(String);
 
-/// Makes an attempt again while it ends by [`Stolen`]; returns why it was not decided.
-fn until_decided(
-    repeats: usize,
-    mut attempt: impl FnMut() -> Result<(), String>,
-) -> Option<String> {
-    let mut spoilt = Vec::new();
-    while spoilt.len() <= repeats {
-        match catch_unwind(AssertUnwindSafe(&mut attempt)) {
-            Ok(decided) => return decided.err(),
-            Err(payload) => match payload.downcast::<Stolen>() {
-                Ok(stolen) => {
-                    eprintln!("{}", stolen.0);
-                    spoilt.push(stolen.0);
-                }
-                Err(other) => resume_unwind(other),
-            },
-        }
+impl From<Stolen> for String {
+    fn from(stolen: Stolen) -> Self {
+        stolen.0
     }
-    Some(spoilt.join("; again: "))
 }
 
 /// The message of a panic.
@@ -145,7 +146,12 @@ fn stolen_share(before: [u64; 2], after: [u64; 2]) -> f64 {
 
 /// Runs a test, repeated as by [`repeated`]; returns why it was skipped, if it was.
 pub fn skipped(repeats: usize, test: impl FnMut()) -> Option<String> {
-    let why = repeated(repeats, test).err()?;
+    reported(repeated(repeats, test))
+}
+
+/// Reports why a test was skipped, if it was.
+fn reported(outcome: Result<(), String>) -> Option<String> {
+    let why = outcome.err()?;
     eprintln!("SKIPPED: this machine is too busy: {why}");
     Some(why)
 }
@@ -160,21 +166,20 @@ mod tests {
         let made = Cell::new(0);
         let stolen_until = |good: usize| {
             made.set(0);
-            until_decided(STOLEN_REPEATS, || {
+            repeated_after::<Stolen, _>(STOLEN_REPEATS, || {
                 made.set(made.get() + 1);
                 if made.get() < good {
                     resume_unwind(Box::new(Stolen(format!("attempt {}", made.get()))));
                 }
-                Ok(())
             })
         };
-        assert_eq!((stolen_until(1), made.get()), (None, 1));
-        assert_eq!((stolen_until(3), made.get()), (None, 3));
-        let why = stolen_until(9).unwrap();
+        assert_eq!((stolen_until(1), made.get()), (Ok(()), 1));
+        assert_eq!((stolen_until(3), made.get()), (Ok(()), 3));
+        let why = stolen_until(9).unwrap_err();
         assert_eq!(why, "attempt 1; again: attempt 2; again: attempt 3");
         // A failure on a quiet machine fails the test, even after other attempts.
         let fails = catch_unwind(|| {
-            until_decided(STOLEN_REPEATS, || resume_unwind(Box::new("a bug")));
+            repeated_after::<Stolen, ()>(STOLEN_REPEATS, || resume_unwind(Box::new("a bug")))
         });
         assert_eq!(words(&*fails.unwrap_err()), "a bug");
     }
