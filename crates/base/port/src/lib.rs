@@ -48,7 +48,7 @@ pub use tcp::TcpReading;
 pub use tun::{Tun, TunError, TunOffloads, TunSettings};
 pub use udp::control::Ancillary;
 pub use udp::{UdpLane, UdpOffloads};
-pub use wait::{Ready, Stop, Waiter, wait_readable};
+pub use wait::{Ready, Stop, Waiter, is_timeout, wait_readable};
 
 use arrayvec::ArrayVec;
 use std::io;

@@ -10,6 +10,15 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
+/// Whether a call ended only because its time was up.
+#[must_use]
+pub fn is_timeout(error: &io::Error) -> bool {
+    matches!(
+        error.kind(),
+        io::ErrorKind::WouldBlock | io::ErrorKind::TimedOut | io::ErrorKind::Interrupted
+    )
+}
+
 /// A flag that wakes waiting threads; clones share it. Once raised it stays raised.
 #[derive(Debug, Clone)]
 pub struct Stop(Arc<Flag>);

@@ -3,13 +3,14 @@
 use crate::connection::{Connection, Silence, connect};
 use crate::datagrams::Datagrams;
 use crate::error::{CheckError, here};
-use crate::findings::{Findings, PathMtu, Seal, Stream, TwoWays};
+use crate::findings::{Findings, Seal, Stream, TwoWays};
 use crate::leaving::leaving;
 use crate::listen::{TAIL, facts};
 use crate::message::{Answer, Ask, STREAM_MS_MAX, VERSION};
 use crate::pings::pings;
 use crate::token::Token;
 use crate::{path_mtu, stream};
+use probe::PathMtu;
 use std::io::{self, ErrorKind, Write};
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr, TcpStream, UdpSocket};
 use std::sync::atomic::{AtomicBool, Ordering};

@@ -3,6 +3,7 @@
 use crate::error::CheckError;
 use crate::message::{LINE_BYTES_MAX, parse};
 use nix::sys::socket::{setsockopt, sockopt};
+use port::is_timeout;
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 use std::io::{self, Read, Write};
@@ -106,14 +107,6 @@ pub(crate) fn connect(peer: SocketAddr, is_control: bool) -> io::Result<TcpStrea
 pub(crate) fn shorten(stream: &TcpStream) {
     // A kernel that refuses leaves the ordinary segments, which only a black hole swallows.
     let _ = setsockopt(stream, sockopt::TcpMaxSeg, &SEGMENT_BYTES);
-}
-
-/// Whether a call ended only because its time was up.
-pub(crate) fn is_timeout(error: &io::Error) -> bool {
-    matches!(
-        error.kind(),
-        io::ErrorKind::WouldBlock | io::ErrorKind::TimedOut | io::ErrorKind::Interrupted
-    )
 }
 
 #[cfg(test)]

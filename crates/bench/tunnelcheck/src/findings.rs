@@ -1,5 +1,6 @@
 //! The observations of a check, as plain values.
 
+use probe::PathMtu;
 use serde::{Deserialize, Serialize};
 
 /// A host, as it describes itself.
@@ -12,24 +13,6 @@ pub struct HostFacts {
     pub interface: String,
     /// The interface's kind as `ip -d link` names it, such as `wireguard`; empty for a card.
     pub kind: String,
-}
-
-/// The largest packet of a direction.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(deny_unknown_fields)]
-pub struct PathMtu {
-    /// The MTU that the sender's kernel uses, after all reports of routers, in bytes.
-    pub known_bytes: u16,
-    /// The longest IP packet that arrived.
-    pub passed_bytes: u16,
-}
-
-impl PathMtu {
-    /// Whether packets vanish that the kernel takes for short enough, and no router reports it.
-    #[must_use]
-    pub const fn is_black_hole(self) -> bool {
-        self.passed_bytes < self.known_bytes
-    }
 }
 
 /// The form of known packets that left a host.

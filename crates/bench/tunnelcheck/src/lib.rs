@@ -38,11 +38,11 @@ pub use ask::{Question, ask};
 pub use datagrams::is_of_check;
 pub use error::{CheckError, Outcome};
 pub use findings::{
-    CpuUse, Findings, HostFacts, PathMtu, Received, RoundTrips, Seal, SendReport, Stream, TwoWays,
-    Unsealed,
+    CpuUse, Findings, HostFacts, Received, RoundTrips, Seal, SendReport, Stream, TwoWays, Unsealed,
 };
 pub use listen::Listener;
 pub use message::{Answer, Ask, LINE_BYTES_MAX, MessageError, parse};
+pub use probe::PathMtu;
 pub use screen::{json, screen};
 pub use seal::form_of_frame;
 pub use token::Token;

@@ -1,6 +1,6 @@
 //! The end that waits: one asker, one check, then it ends.
 
-use crate::connection::{Connection, STEP, Silence, is_timeout, shorten};
+use crate::connection::{Connection, STEP, Silence, shorten};
 use crate::datagrams::Datagrams;
 use crate::error::{CheckError, here};
 use crate::findings::HostFacts;
@@ -9,6 +9,7 @@ use crate::leaving::leaving;
 use crate::message::{Answer, Ask, STREAM_MS_MAX, VERSION};
 use crate::token::Token;
 use crate::{path_mtu, stream};
+use port::is_timeout;
 use std::io::{self, ErrorKind, Read};
 use std::net::{IpAddr, SocketAddr, TcpListener, TcpStream, UdpSocket};
 use std::os::fd::AsFd;

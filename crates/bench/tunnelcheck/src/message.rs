@@ -1,6 +1,7 @@
 //! The lines of the control connection. Version 1.
 
-use crate::findings::{HostFacts, PathMtu, Received, Seal, SendReport};
+use crate::findings::{HostFacts, Received, Seal, SendReport};
+use probe::PathMtu;
 use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
 

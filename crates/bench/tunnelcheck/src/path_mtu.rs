@@ -1,13 +1,11 @@
 //! The largest packet that arrives, compared with the MTU that the kernel uses.
 
 use crate::datagrams::{Datagrams, Kind};
-use crate::findings::PathMtu;
+use probe::{LEAST_BYTES, PathMtu, largest_packet};
 use std::io;
 use std::time::{Duration, Instant};
 use testbed::Interrupt;
 
-/// Every path carries packets of this length (RFC 791 §3.2 asks for 576 B).
-const LEAST_BYTES: u16 = 576;
 /// Shortest time for an answer, and how many round trips are waited for.
 const ANSWER_LEAST: Duration = Duration::from_millis(80);
 const ROUND_TRIPS: u32 = 4;
@@ -41,43 +39,13 @@ pub(crate) fn find(
 
 impl Search<'_> {
     fn find(mut self) -> Result<PathMtu, String> {
-        let mut known = self.known()?;
-        loop {
-            if self.passes(known)? {
-                return Ok(PathMtu {
-                    known_bytes: known,
-                    passed_bytes: known,
-                });
-            }
-            // A router's report may have arrived meanwhile.
-            let now = self.known()?;
-            if now >= known {
-                break;
-            }
-            known = now;
-        }
-        // Between one that passes and one that does not.
-        let (mut least, mut most) = (LEAST_BYTES.min(known), known);
-        if !self.passes(least)? {
+        let datagrams = self.datagrams;
+        let found = largest_packet(|| known(datagrams), |bytes| self.passes(bytes))?;
+        if found.passed_bytes == 0 {
+            let least = LEAST_BYTES.min(found.known_bytes);
             return Err(format!("not even packets of {least} B arrive"));
         }
-        while least + 1 < most {
-            let middle = least.midpoint(most);
-            if self.passes(middle)? {
-                least = middle;
-            } else {
-                most = middle;
-            }
-        }
-        Ok(PathMtu {
-            known_bytes: known,
-            passed_bytes: least,
-        })
-    }
-
-    fn known(&self) -> Result<u16, String> {
-        let known = self.datagrams.known_mtu();
-        known.map_err(|error| format!("the kernel does not report the path's MTU: {error}"))
+        Ok(found)
     }
 
     /// Whether a packet of this length is answered; also false if the kernel refuses it as too
@@ -113,6 +81,11 @@ impl Search<'_> {
         }
         Ok(false)
     }
+}
+
+fn known(datagrams: &Datagrams) -> Result<u16, String> {
+    let known = datagrams.known_mtu();
+    known.map_err(|error| format!("the kernel does not report the path's MTU: {error}"))
 }
 
 fn is_too_long(error: &io::Error) -> bool {

@@ -1,8 +1,9 @@
 //! The answer as one screen of 24 lines and 80 columns, and as JSON.
 
-use crate::findings::{Findings, HostFacts, PathMtu, RoundTrips, Seal, TwoWays, Unsealed};
+use crate::findings::{Findings, HostFacts, RoundTrips, Seal, TwoWays, Unsealed};
 use crate::verdict::{Goodput, Limit, Verdict, Way, added_ns};
 use guard::visible;
+use probe::PathMtu;
 use serde_json::{Value, json};
 use units::human;
 

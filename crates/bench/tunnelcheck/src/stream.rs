@@ -1,9 +1,8 @@
 //! A TCP stream in one direction: goodput is counted at the receiver, second by second.
 
-use crate::connection::is_timeout;
 use crate::cpu::CpuTimes;
 use crate::findings::{Received, SendReport};
-use port::TcpReading;
+use port::{TcpReading, is_timeout};
 use socket2::SockRef;
 use std::io::{self, Read, Write};
 use std::net::TcpStream;

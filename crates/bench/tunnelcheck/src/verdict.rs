@@ -1,6 +1,7 @@
 //! Conclusions from findings: goodput, its limit, faults, remedies. Pure.
 
-use crate::findings::{CpuUse, Findings, HostFacts, PathMtu, Seal, Stream, TwoWays};
+use crate::findings::{CpuUse, Findings, HostFacts, Seal, Stream, TwoWays};
+use probe::PathMtu;
 use serde::Serialize;
 use stats::{Estimate, Sample};
 

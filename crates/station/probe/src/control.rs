@@ -135,7 +135,7 @@ impl Lines {
         }
         // Also true at the end of the connection: the caller is gone.
         let waiting = match connection.peek(&mut byte) {
-            Err(error) => !stream::is_timeout(&error),
+            Err(error) => !port::is_timeout(&error),
             Ok(_) => true,
         };
         let _ = connection.set_nonblocking(false);
@@ -175,7 +175,7 @@ impl Server<'_> {
         let accepted = loop {
             match listener.accept() {
                 Ok((stream, _)) => break Ok(stream),
-                Err(error) if stream::is_timeout(&error) && Instant::now() < end => {
+                Err(error) if port::is_timeout(&error) && Instant::now() < end => {
                     // The caller connects as soon as it has the port.
                     std::thread::sleep(Duration::from_millis(1));
                 }

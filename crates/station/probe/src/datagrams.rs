@@ -2,12 +2,12 @@
 
 use crate::payload::Payload;
 use crate::spec::{DatagramCounts, Datagrams};
-use crate::stream::is_timeout;
 use nix::cmsg_space;
 use nix::sys::socket::{
     ControlMessage, ControlMessageOwned, MsgFlags, SockaddrStorage, recvmsg, sendmsg, setsockopt,
     sockopt,
 };
+use port::is_timeout;
 use std::io::{self, IoSlice, IoSliceMut};
 use std::net::UdpSocket;
 use std::os::fd::AsRawFd;

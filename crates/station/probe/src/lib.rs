@@ -19,6 +19,7 @@ mod spec;
 mod stream;
 
 pub use control::play;
+pub use path_mtu::{LEAST_BYTES, largest_packet};
 pub use spec::{
     Check, DatagramCounts, Datagrams, Findings, PathMtu, READY, Spec, StreamCounts, Way,
 };

@@ -1,8 +1,8 @@
 //! The largest packet that passes, compared with the MTU that the kernel assumes.
 
 use crate::spec::PathMtu;
-use crate::stream::is_timeout;
 use nix::sys::socket::{getsockopt, sockopt};
+use port::is_timeout;
 use std::io;
 use std::net::UdpSocket;
 use std::time::{Duration, Instant};
@@ -10,7 +10,7 @@ use std::time::{Duration, Instant};
 /// IPv4 and UDP header.
 const HEADER_BYTES: u16 = 28;
 /// Every path carries packets of this length (RFC 791 §3.2 asks for 576 B).
-const LEAST_BYTES: u16 = 576;
+pub const LEAST_BYTES: u16 = 576;
 /// Time for an answer.
 const ANSWER: Duration = Duration::from_millis(80);
 const ATTEMPTS: usize = 3;
@@ -22,29 +22,40 @@ const ANSWERED: u8 = b'!';
 pub(crate) fn find(socket: &UdpSocket) -> io::Result<PathMtu> {
     port::never_fragment(socket)?;
     socket.set_read_timeout(Some(ANSWER))?;
-    let mut known = mtu(socket)?;
+    largest_packet(|| mtu(socket), |bytes| passes(socket, bytes))
+}
+
+/// Finds the largest packet by the MTU that the kernel uses now, and by whether a packet of a
+/// length arrives. It is 0 if not even one of 576 B does.
+///
+/// # Errors
+/// That of either.
+pub fn largest_packet<E>(
+    known_now: impl Fn() -> Result<u16, E>,
+    mut passes: impl FnMut(u16) -> Result<bool, E>,
+) -> Result<PathMtu, E> {
+    let mut known = known_now()?;
     loop {
-        let passed = passes(socket, known)?;
+        if passes(known)? {
+            return Ok(PathMtu {
+                known_bytes: known,
+                passed_bytes: known,
+            });
+        }
         // A router's report may have arrived meanwhile.
-        let now = mtu(socket)?;
-        if passed || now >= known {
-            if passed {
-                return Ok(PathMtu {
-                    known_bytes: known,
-                    passed_bytes: known,
-                });
-            }
+        let now = known_now()?;
+        if now >= known {
             break;
         }
         known = now;
     }
     // Between one that passes and one that does not.
     let (mut least, mut most) = (0, known);
-    if passes(socket, LEAST_BYTES.min(known))? {
+    if passes(LEAST_BYTES.min(known))? {
         least = LEAST_BYTES.min(known);
         while least + 1 < most {
             let middle = least.midpoint(most);
-            if passes(socket, middle)? {
+            if passes(middle)? {
                 least = middle;
             } else {
                 most = middle;

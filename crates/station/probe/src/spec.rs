@@ -141,10 +141,11 @@ pub struct DatagramCounts {
 
 /// The largest packet of a path.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
 pub struct PathMtu {
-    /// The MTU that the kernel uses, after all reports of routers.
+    /// The MTU that the sender's kernel uses, after all reports of routers, in bytes.
     pub known_bytes: u16,
-    /// The longest packet that arrived.
+    /// The longest IP packet that arrived.
     pub passed_bytes: u16,
 }
 

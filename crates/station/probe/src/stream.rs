@@ -2,6 +2,7 @@
 
 use crate::payload::{Payload, SLICE_BYTES_MAX};
 use crate::spec::StreamCounts;
+use port::is_timeout;
 use std::io::{self, Read, Write};
 use std::net::{Shutdown, TcpStream};
 use std::time::{Duration, Instant};
@@ -62,12 +63,4 @@ pub(crate) fn receive(
         counts.elapsed_ns = begin.elapsed().as_nanos() as u64;
     }
     Ok(counts)
-}
-
-/// Whether a call ended only because its time was up.
-pub(crate) fn is_timeout(error: &io::Error) -> bool {
-    matches!(
-        error.kind(),
-        io::ErrorKind::WouldBlock | io::ErrorKind::TimedOut | io::ErrorKind::Interrupted
-    )
 }
