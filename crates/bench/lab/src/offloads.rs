@@ -17,27 +17,37 @@ const FEATURES: &[&str] = &[
     "tx-udp-segmentation",
 ];
 
-/// The features that [`set`] sets: as `ethtool -K` accepts them, and as `ethtool -k` prints them.
-pub(crate) const SETTABLE: [(&str, &str); 4] = [
-    ("tso", "tcp-segmentation-offload"),
-    ("gso", "generic-segmentation-offload"),
-    ("tx-udp-segmentation", "tx-udp-segmentation"),
-    ("gro", "generic-receive-offload"),
-];
+/// The features that [`set`] sets, as `ethtool -K` accepts them.
+const SETTABLE: [&str; 4] = ["tso", "gso", "tx-udp-segmentation", "gro"];
+
+/// A feature in force.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct Feature {
+    pub(crate) on: bool,
+    /// Whether its driver allows no change.
+    pub(crate) is_fixed: bool,
+}
+
+/// Returns all features by their printed names.
+pub(crate) fn features(text: &str) -> impl Iterator<Item = (&str, Feature)> {
+    // Features that belong to another one are indented, and have different names.
+    let lines = text.lines().filter_map(|line| line.split_once(':'));
+    lines.filter_map(|(name, state)| {
+        let on = match state.split_ascii_whitespace().next()? {
+            "on" => true,
+            "off" => false,
+            _ => return None,
+        };
+        let is_fixed = state.contains("[fixed]");
+        Some((name.trim(), Feature { on, is_fixed }))
+    })
+}
 
 /// Returns the features in force that affect results: name to `on` or `off`.
 pub(crate) fn parse(text: &str) -> BTreeMap<String, String> {
-    // Features that belong to another one are indented, and have different names.
-    let features = text.lines().filter_map(|line| line.split_once(':'));
-    features
-        .map(|(name, state)| {
-            (
-                name.trim(),
-                state.split_ascii_whitespace().next().unwrap_or(""),
-            )
-        })
-        .filter(|(name, state)| FEATURES.contains(name) && matches!(*state, "on" | "off"))
-        .map(|(name, state)| (name.to_owned(), state.to_owned()))
+    features(text)
+        .filter(|(name, _)| FEATURES.contains(name))
+        .map(|(name, found)| (name.to_owned(), plan::on_off(found.on).to_owned()))
         .collect()
 }
 
@@ -47,9 +57,9 @@ pub(crate) fn parse(text: &str) -> BTreeMap<String, String> {
 /// on whole, so nothing is left to merge, and the NAPI hop of GRO costs most of the throughput of
 /// several streams (a third remained, measured on two cores).
 pub(crate) fn set(interface: &str, on: bool) -> impl Iterator<Item = &str> {
-    let settings = SETTABLE.iter().flat_map(move |(word, _)| match *word {
+    let settings = SETTABLE.into_iter().flat_map(move |word| match word {
         "gro" => ["gro", "off"],
-        segmentation => [segmentation, if on { "on" } else { "off" }],
+        segmentation => [segmentation, plan::on_off(on)],
     });
     ["ethtool", "-K", interface].into_iter().chain(settings)
 }

@@ -1,6 +1,7 @@
 //! The privilege to build a lab of namespaces: root, or root in a user namespace.
 
 use crate::mark;
+use crate::procfs::sysctl_path;
 use nix::errno::Errno;
 use nix::sched::{CloneFlags, unshare};
 use nix::unistd::{Uid, getegid, geteuid};
@@ -161,7 +162,7 @@ pub(crate) fn how_to_open_tun(kind: io::ErrorKind) -> &'static str {
 
 /// Returns the remedy for the kernel's refusal of namespaces, from the settings that forbid them.
 pub(crate) fn how_to_get_namespaces() -> String {
-    how_to_allow(|name| fs::read_to_string(format!("/proc/sys/{}", name.replace('.', "/"))).ok())
+    how_to_allow(|name| fs::read_to_string(sysctl_path(name)).ok())
 }
 
 fn how_to_allow(sysctl: impl Fn(&str) -> Option<String>) -> String {

@@ -329,6 +329,17 @@ fn parse_udp_errors(text: &str) -> Option<[u64; 2]> {
     Some([counter("RcvbufErrors")?, counter("InErrors")?])
 }
 
+/// The file of a kernel parameter by its name in sysctl(8).
+pub(crate) fn sysctl_path(name: &str) -> String {
+    format!("/proc/sys/{}", name.replace('.', "/"))
+}
+
+/// The value of a kernel parameter as it is shown and compared: the kernel separates numbers by
+/// tabs.
+pub(crate) fn sysctl_words(value: &str) -> String {
+    value.split_ascii_whitespace().collect::<Vec<_>>().join(" ")
+}
+
 /// Returns a number under `/proc/sys/net/core`, by the last part of its name; `None` if it is not
 /// visible here.
 pub(crate) fn net_core(name: &str) -> Option<u64> {

@@ -5,7 +5,9 @@
 //! nothing of them; interfaces of the machine get their features back from the station
 //! ([`crate::lent`]).
 
+use crate::offloads::{self, Feature};
 use crate::on_node::ask;
+use crate::procfs::{sysctl_path, sysctl_words};
 use plan::{LINK_FEATURES, NodeSettings};
 use std::collections::BTreeMap;
 use testbed::protocol::Ended;
@@ -43,9 +45,9 @@ pub(crate) type ToRestore = Vec<(NodeId, Applied)>;
 /// The applied settings, or the one that is refused.
 pub(crate) type Outcome = Result<std::result::Result<Facts, Refusal>>;
 
-/// The features of an interface, by `ethtool -k`: whether each is on, and whether it is fixed.
+/// The features of an interface, by `ethtool -k`.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
-struct Features(BTreeMap<String, (bool, bool)>);
+struct Features(BTreeMap<String, Feature>);
 
 impl Applied {
     /// Applies settings to a node, and adds to `applied` what must be restored, even if one fails.
@@ -58,7 +60,7 @@ impl Applied {
     ) -> Outcome {
         let mut facts = Facts::new();
         for (name, value) in &settings.sysctls {
-            let set = words(value);
+            let set = sysctl_words(value);
             let Some(was) = read(node, name)? else {
                 let help = if name == CONGESTION {
                     "this kernel has no TCP"
@@ -95,10 +97,10 @@ impl Applied {
             let after = Features::read(node, interface)?;
             for (name, on) in &settings.features {
                 let (found, state) = (after.0.get(name), before.0.get(name));
-                if found.is_none_or(|(now, _)| now != on) {
+                if found.is_none_or(|found| found.on != *on) {
                     let why = match found {
                         None => "it does not have it".to_owned(),
-                        Some((_, true)) => "its driver fixes it".to_owned(),
+                        Some(Feature { is_fixed: true, .. }) => "its driver fixes it".to_owned(),
                         Some(_) => {
                             format!("ethtool ends with {}{}", ended.how(), ended.last_words())
                         }
@@ -110,7 +112,7 @@ impl Applied {
                         plan::on_off(*on)
                     )));
                 }
-                let was = state.is_some_and(|(on, _)| *on);
+                let was = state.is_some_and(|state| state.on);
                 facts.insert(
                     format!("{interface} {name}"),
                     format!("{}, was {}", plan::on_off(*on), plan::on_off(was)),
@@ -131,7 +133,7 @@ impl Applied {
             let lost = self.asked.iter().filter(|(name, on)| {
                 let found = now.0.get(*name);
                 // One that could not be set was reported then.
-                found.is_some_and(|(now, is_fixed)| now != *on && !is_fixed)
+                found.is_some_and(|found| found.on != **on && !found.is_fixed)
             });
             wrong.extend(lost.map(|(feature, _)| {
                 format!("{feature} of {interface} on {name} was changed during the trial")
@@ -232,25 +234,16 @@ fn refused(node: &dyn Node, name: &str, value: &str, now: &str, ended: &Ended) -
     )
 }
 
-/// A value as it is compared: the kernel separates numbers by tabs.
-fn words(value: &str) -> String {
-    value.split_ascii_whitespace().collect::<Vec<_>>().join(" ")
-}
-
-fn path(name: &str) -> String {
-    format!("/proc/sys/{}", name.replace('.', "/"))
-}
-
 /// The value of a parameter; `None` if the namespace does not have it.
 fn read(node: &dyn Node, name: &str) -> Result<Option<String>> {
-    let ended = ask(node, ["cat", &path(name)])?;
-    Ok((ended.code == Some(0)).then(|| words(&ended.stdout)))
+    let ended = ask(node, ["cat", &sysctl_path(name)])?;
+    Ok((ended.code == Some(0)).then(|| sysctl_words(&ended.stdout)))
 }
 
 fn write(node: &dyn Node, name: &str, value: &str) -> Result<Ended> {
     // Opened by the shell, which reports a refusal in words.
     let script = "printf '%s\\n' \"$1\" > \"$2\"";
-    ask(node, ["sh", "-c", script, "sh", value, &path(name)])
+    ask(node, ["sh", "-c", script, "sh", value, &sysctl_path(name)])
 }
 
 fn set_features(
@@ -287,25 +280,17 @@ impl Features {
     }
 
     fn parse(text: &str) -> Self {
-        let lines = text.lines().filter_map(|line| line.trim().split_once(':'));
-        let features = lines.filter_map(|(name, state)| {
-            let on = match state.split_ascii_whitespace().next()? {
-                "on" => true,
-                "off" => false,
-                _ => return None,
-            };
-            Some((name.to_owned(), (on, state.contains("[fixed]"))))
-        });
-        Self(features.collect())
+        let all = offloads::features(text);
+        Self(all.map(|(name, found)| (name.to_owned(), found)).collect())
     }
 
     /// The features that differ from the present ones and can be changed, with the states of
     /// these.
     fn unlike(&self, now: &Self) -> BTreeMap<String, bool> {
-        let other = self.0.iter().filter(|(name, (on, is_fixed))| {
-            !is_fixed && now.0.get(*name).is_some_and(|(now, _)| now != on)
+        let other = self.0.iter().filter(|(name, was)| {
+            !was.is_fixed && now.0.get(*name).is_some_and(|now| now.on != was.on)
         });
-        other.map(|(name, (on, _))| (name.clone(), *on)).collect()
+        other.map(|(name, was)| (name.clone(), was.on)).collect()
     }
 }
 
@@ -314,8 +299,8 @@ impl Features {
 pub(crate) fn changeable(text: &str) -> BTreeMap<String, String> {
     let found = Features::parse(text).0;
     let known = LINK_FEATURES.iter().filter_map(|(word, printed)| {
-        let (on, is_fixed) = found.get(*printed)?;
-        (!is_fixed).then(|| ((*word).to_owned(), plan::on_off(*on).to_owned()))
+        let found = found.get(*printed)?;
+        (!found.is_fixed).then(|| ((*word).to_owned(), plan::on_off(found.on).to_owned()))
     });
     known.collect()
 }

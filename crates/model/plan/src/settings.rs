@@ -1,5 +1,6 @@
 //! Settings of nodes, or of external boxes, that are in force while a version of a DUT is measured.
 
+use crate::words::on_off;
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 
@@ -122,8 +123,7 @@ impl NodeSettings {
         let sysctls = self.sysctls.iter();
         let sysctls = sysctls.map(|(name, value)| format!("{name} = {value}"));
         let features = self.features.iter();
-        let features =
-            features.map(|(name, on)| format!("{name} {}", if *on { "on" } else { "off" }));
+        let features = features.map(|(name, on)| format!("{name} {}", on_off(*on)));
         sysctls.chain(features)
     }
 

@@ -2,6 +2,7 @@
 
 use super::discipline::Discipline;
 use crate::cpus;
+use crate::procfs::{sysctl_path, sysctl_words};
 use crate::scan::field;
 use journal::record::Environment;
 use nix::sys::utsname::uname;
@@ -75,9 +76,7 @@ pub(super) fn read(discipline: &Discipline) -> Environment {
         },
     );
     let sysctl = |name: &&str| {
-        let value = text(format!("/proc/sys/{}", name.replace('.', "/")));
-        // Several numbers are separated by tabs.
-        let value = value.split_ascii_whitespace().collect::<Vec<_>>().join(" ");
+        let value = sysctl_words(&text(sysctl_path(name)));
         (!value.is_empty()).then(|| ((*name).to_owned(), value))
     };
     Environment {

@@ -1,7 +1,7 @@
 //! The start and the stop of a DUT, with the settings of its version around both.
 
 use super::{NamespaceLab, Up};
-use crate::dut;
+use crate::dut::{self, Site};
 use crate::version_settings::{Applied, Facts, Target, ToRestore, apply_all};
 use plan::{Direction, Dut, NodeSettings, VersionSettings};
 use testbed::{Bench, DutAction, LabError, Links, NodeId, Result, RunningDut};
@@ -22,8 +22,8 @@ impl NamespaceLab {
             return Err(LabError::dut(&dut.name, reason));
         }
         let mut adapter = dut::adapter(dut)?;
-        let (applied, facts) = self.apply_settings(dut, direction);
         let site = self.site(dut, links, direction);
+        let (applied, facts) = self.apply_settings(dut, &site);
         let started = facts.and_then(|facts| {
             let mut running = adapter.start(&site)?;
             running.facts.extend(facts);
@@ -81,11 +81,11 @@ impl NamespaceLab {
 
     /// Applies the settings of a DUT's version. Returns what must be restored in any case, and the
     /// settings as facts about the nodes.
-    fn apply_settings(&self, dut: &Dut, direction: Direction) -> (ToRestore, Result<Facts>) {
+    fn apply_settings(&self, dut: &Dut, site: &Site<'_>) -> (ToRestore, Result<Facts>) {
         let Some(settings) = &dut.software.settings else {
             return (Vec::new(), Ok(Facts::new()));
         };
-        let (applied, outcome) = apply_all(&self.targets(dut, settings, direction));
+        let (applied, outcome) = apply_all(&self.targets(dut, settings, site));
         let facts = outcome.and_then(|found| {
             found.map_err(|refusal| {
                 let version = dut.software.version.as_deref().unwrap_or_default();
@@ -101,7 +101,7 @@ impl NamespaceLab {
         &'a self,
         dut: &Dut,
         settings: &'a VersionSettings,
-        direction: Direction,
+        site: &Site<'_>,
     ) -> Vec<Target<'a>> {
         let outside = self.outside.as_ref();
         let outside = outside.filter(|_| dut.adapter.external().is_some());
@@ -113,13 +113,9 @@ impl NamespaceLab {
             },
             settings,
         };
-        let gateways: &[NodeId] = match direction {
-            Direction::Encrypt => &[NodeId::Gw1],
-            Direction::Decrypt => &[NodeId::Gw2],
-            Direction::Both => &[NodeId::Gw1, NodeId::Gw2],
-        };
         let stations = [NodeId::A, NodeId::B].map(|id| target(id, &settings.stations));
-        let gateways = gateways.iter().map(|id| target(*id, &settings.gateways));
+        let gateways = site.loaded().iter();
+        let gateways = gateways.map(|node| target(node.id(), &settings.gateways));
         stations.into_iter().chain(gateways).collect()
     }
 

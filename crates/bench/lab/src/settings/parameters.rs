@@ -5,6 +5,7 @@
 //! opened before the station enters its namespace.
 
 use crate::host::SYSCTLS;
+use crate::procfs::sysctl_path;
 use nix::sys::inotify::{AddWatchFlags, InitFlags, Inotify};
 use std::collections::BTreeMap;
 use std::fs::File;
@@ -32,7 +33,7 @@ impl ParameterFiles {
         let names = SYSCTLS.iter().filter(|name| name.starts_with("net."));
         // Kept open: a path would lead to the namespace of the thread that opens it.
         let files = names.filter_map(|name| {
-            let file = File::open(format!("/proc/sys/{}", name.replace('.', "/"))).ok()?;
+            let file = File::open(sysctl_path(name)).ok()?;
             Some((*name, Arc::new(file)))
         });
         Self(files.collect())

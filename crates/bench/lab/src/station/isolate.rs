@@ -2,6 +2,7 @@
 //! process.
 
 use crate::privilege;
+use crate::procfs::sysctl_path;
 use nix::errno::Errno;
 use nix::mount::{MsFlags, mount};
 use nix::sched::{CloneFlags, unshare};
@@ -102,8 +103,8 @@ pub(super) fn isolate(node: NodeId) -> Result<()> {
 const LIMITS: [&str; 2] = ["user.max_net_namespaces", "user.max_mnt_namespaces"];
 
 fn limit_of(sysctl: &str) -> Option<String> {
-    let path = Path::new("/proc/sys").join(sysctl.replace('.', "/"));
-    Some(fs::read_to_string(path).ok()?.trim().to_owned())
+    let value = fs::read_to_string(sysctl_path(sysctl)).ok()?;
+    Some(value.trim().to_owned())
 }
 
 /// The error for exceeding the kernel's namespace limits.
