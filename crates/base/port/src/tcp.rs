@@ -4,7 +4,7 @@ use crate::kernel::option;
 use std::io;
 use std::os::fd::AsRawFd;
 
-/// What the kernel knows about a connection's sending side. An older kernel leaves fields at 0.
+/// The kernel's counts of a connection's sending side. Fields that an older kernel lacks are 0.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct TcpReading {
     /// Segments with data that were sent, repeated ones included.

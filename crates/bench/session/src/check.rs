@@ -328,8 +328,8 @@ fn in_labs(
             },
         }
     }
-    // The option names the lab of a run. Several files are the labs of a folder, not all of which
-    // are meant for one campaign.
+    // The option names the lab of a run. Several files are the labs of a folder, and a campaign
+    // need not be meant for all of them.
     let must_fit = named.filter(|named| labs.contains(named));
     let is_fit = must_fit.is_none_or(|named| fit.contains(&named));
     match plan.filter(|_| is_fit) {

@@ -71,12 +71,6 @@ pub fn listen_over_ssh(
 }
 
 impl FarEnd {
-    /// The end's name, for messages.
-    #[must_use]
-    pub fn name(&self) -> &str {
-        self.visit.name()
-    }
-
     /// Ends the listener.
     pub fn end(self) {
         // The agent kills it anyway once the visit is over.

@@ -6,9 +6,9 @@ use crate::{kernel, programs, sysctls};
 use std::path::{Path, PathBuf};
 use units::human::counted;
 
-/// Up to so many files with mistakes show all of them. Of more, each shows its first one.
+/// If more files than this have mistakes, each shows its first one only.
 const WHOLE_MAX: usize = 4;
-/// From so many files on their number follows.
+/// Checks of at least this many files end with their number.
 const COUNTED_FROM: usize = 5;
 
 /// The texts of a check.
