@@ -115,21 +115,31 @@ pub(crate) fn a_line_is_had_as_soon_as_it_is_printed() {
 pub(crate) fn a_stopped_program_is_resumed_to_end_by_sigterm() {
     let station = station();
     let node: &dyn Node = &station;
+    // Only once it has set its traps: before, SIGTERM ends it like any program.
     let stopped = |script: &str| {
         let process = node.start(shell(script), PATIENCE).unwrap();
-        let request = Request::Signal {
+        let ready = Request::AwaitLine {
+            process,
+            prefix: "ready".to_owned(),
+            limit_ms: PATIENCE.as_millis() as u64,
+        };
+        let response = node.call(ready).unwrap();
+        assert!(matches!(response, Response::Line(Some(_))), "{response:?}");
+        let stop = Request::Signal {
             process,
             signal: Signal::SIGSTOP as i32,
         };
-        node.call(request).unwrap();
+        node.call(stop).unwrap();
         process
     };
-    let ended = node.stop(stopped("sleep 1000"), PATIENCE).unwrap();
+    let ended = node
+        .stop(stopped("echo ready; exec sleep 1000"), PATIENCE)
+        .unwrap();
     assert_eq!(ended.signal, Some(Signal::SIGTERM as i32));
     assert!(!ended.timed_out);
     // Stopped again by a program of another session that SIGTERM does not reach.
     let script = "trap 'exit 7' TERM\nsetsid sh -c \"sleep 0.05; kill -STOP $$\" &\n\
-                  while :; do sleep 0.01; done";
+                  echo ready\nwhile :; do sleep 0.01; done";
     let ended = node.stop(stopped(script), PATIENCE).unwrap();
     assert!(!ended.timed_out && ended.code == Some(7), "{ended:?}");
 }
