@@ -1,7 +1,7 @@
 //! The parts of sections: charts, tables, and text with code in it.
 
 use super::rich::{Span, spans};
-use super::table::{Cell, Kind, Row, Table};
+use super::table::{Cell, HOW_TO_READ, Kind, Row, Table};
 use maud::{Markup, html};
 
 /// From this number of columns on, a table is wider than a telephone, which then says so.
@@ -57,7 +57,7 @@ pub(crate) fn table(table: &Table) -> Markup {
             table class=[density(table)] {
                 caption {
                     span.title { (table.caption) }
-                    (note(&table.note))
+                    (note(table))
                 }
                 (head(table))
                 tbody {
@@ -76,14 +76,13 @@ pub(crate) fn table(table: &Table) -> Markup {
 }
 
 /// The conditions, and folded an explanation of the columns.
-fn note(note: &str) -> Markup {
-    // By convention, a note's conditions end at its first semicolon.
-    let (conditions, method) = note.split_once("; ").unwrap_or((note, ""));
+fn note(table: &Table) -> Markup {
+    let (conditions, method) = (table.conditions(), table.method());
     html! {
         @if !conditions.is_empty() { span.note { (rich(conditions)) } }
         @if !method.is_empty() {
             details.method {
-                summary { "How to read it" }
+                summary { (HOW_TO_READ) }
                 (rich(method))
             }
         }

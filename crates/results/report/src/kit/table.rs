@@ -1,6 +1,7 @@
 //! A table independent of its output: the same for Markdown, terminal and HTML.
 
 mod joined;
+mod short;
 
 pub(crate) use joined::joined;
 
@@ -16,6 +17,8 @@ pub(crate) const LATE_MARK: &str = " †";
 pub(crate) const BELOW: &str = "< ";
 /// Sign before a figure's largest distance of a repeat from the mean.
 const DEVIATION: &str = "±";
+/// The words before the explanation of a table's columns.
+pub(crate) const HOW_TO_READ: &str = "How to read it";
 /// Legend of [`DEVIATION`], for tables whose note does not explain it.
 const DEVIATION_MEANING: &str =
     "±: largest distance of a repeat from the mean (per cent of the mean)";
@@ -38,7 +41,7 @@ const MARKS: [(&str, &str); 6] = [
 pub(crate) struct Table {
     /// Title, without a full stop.
     pub(crate) caption: String,
-    /// Conditions and reading instructions; may be empty.
+    /// Its conditions, then after a semicolon the explanation of its columns; may be empty.
     pub(crate) note: String,
     /// The first `labels` columns name the row.
     pub(crate) labels: usize,
@@ -118,6 +121,16 @@ impl Table {
             note: note.into(),
             ..Self::default()
         }
+    }
+
+    /// What the figures hold for, in few words: the beginning of the note.
+    pub(crate) fn conditions(&self) -> &str {
+        self.note.split("; ").next().unwrap_or("")
+    }
+
+    /// How to read the columns: the note after its conditions.
+    pub(crate) fn method(&self) -> &str {
+        self.note.split_once("; ").map_or("", |(_, method)| method)
     }
 
     /// Adds columns that name rows; call it before adding others.

@@ -57,7 +57,7 @@ fn table(run: &Run<'_>, contrast: &Contrast) -> Option<Table> {
         ""
     };
     let note = format!(
-        "each by the same device with {} in the same repeat: mean of these quotients, and its 95 % \
+        "each by the same device with {} in the same repeat; mean of these quotients, and its 95 % \
          interval (Student's t on logarithms); {counts} chance explains it in less than 5 %, over all \
          cells {} (Holm){width}",
         contrast.twin,

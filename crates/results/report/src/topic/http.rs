@@ -38,8 +38,9 @@ const TIMES: [&str; 4] = ["p50", "p90", "p99", "Max"];
 /// Rates of every cell; `None` if nothing is measured over HTTP.
 fn http(run: &Run<'_>) -> Option<Table> {
     let note = format!(
-        "Of the sustain phase, of transactions that brought the whole object, compared byte by byte: {FORMAT}. \
-         Ratio: transactions/s to the baseline's, paired by repeat. Limit: the full resource, by CPU time and by files written directly (Store); unknown: none observed was full"
+        "transactions of the sustain phase that brought the whole object, compared byte by byte; {FORMAT}; ratio: \
+         transactions/s by those of the baseline, paired by repeat; limit: the full resource, by CPU time and by \
+         files written directly (Store); unknown: none observed was full"
     );
     let figures = [
         "Objects",
@@ -67,9 +68,9 @@ fn http(run: &Run<'_>) -> Option<Table> {
 
 /// Times to first and last byte by size of the objects; `None` if no client reports them.
 fn http_times(run: &Run<'_>) -> Option<Table> {
-    let note = "From the moment at which the transaction should begin (open loop), or began; opening a connection is \
-                part of its first one. All repeats pooled, resolved to 1 %; a percentile is given if at least one \
-                time is longer";
+    let note = "all repeats pooled, resolved to 1 %; from the moment at which the transaction should begin (open loop), or \
+                began; opening a connection is part of its first one; a percentile is given if at least one time is \
+                longer";
     let titles = |of: &'static str| TIMES.map(|title| format!("{of} {title}"));
     let mut table = Table::new("Time to first and last byte over HTTP", note)
         .labels(["Traffic", "DUT", "Object"])
@@ -92,9 +93,9 @@ fn http_times(run: &Run<'_>) -> Option<Table> {
 /// Completion times of short flows by size; `None` if none are measured.
 fn flows(run: &Run<'_>) -> Option<Table> {
     let note = format!(
-        "Completion time: from the moment at which a flow should begin to connect, to its last byte, compared byte by \
-         byte. All repeats pooled, resolved to 1 %; a percentile is given if at least one time is longer. \
-         Rates: {FORMAT}. Ratio: flows/s to the baseline's, paired by repeat"
+        "all repeats pooled, resolved to 1 %; completion time: from the moment at which a flow should begin to \
+         connect, to its last byte, compared byte by byte; a percentile is given if at least one time is longer; \
+         rates: {FORMAT}; ratio: flows/s by those of the baseline, paired by repeat"
     );
     let mut table = Table::new("Completion time of short flows", note)
         .labels(["Traffic", "DUT"])

@@ -69,7 +69,7 @@ fn overview(run: &Run<'_>) -> Vec<Table> {
 }
 
 fn side_by_side(run: &Run<'_>, groups: &[Ranked<'_>]) -> Table {
-    let note = "mean of the repeats, and in brackets the rank, a range if it is not decided; a range is from the best to the \
+    let note = "mean of the repeats, and in brackets the rank; a range is from the best to the \
                 worst possible rank, if the ratios of two devices within the same repeats do not decide; without a rank: \
                 for reference";
     let mut table = Table::new("Ranking: all figures", note).labels(["Device"]);

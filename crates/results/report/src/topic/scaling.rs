@@ -87,7 +87,7 @@ fn scale(series: &Scaling) -> Scale {
 
 /// One row for the verdict on each series, and one for each law.
 fn verdicts(found: &[Scaling], short: bool) -> Table {
-    let note = "stops scaling at n: the smallest n that no larger one surely exceeds, by more than \
+    let note = "does more still help, and until where; stops scaling at n: the smallest n that no larger one surely exceeds, by more than \
                 2 %, if the repeats exclude a gain of more than 10 % past it (Student's t on logarithms of paired repeats, \
                 5 % over all pairs of this axis, Holm); X(n) = λ n / (1 + α (n − 1) + β n (n − 1)): α is the serial share, β the cost of each pair, \
                 and by Amdahl's law β = 0; fitted to relative errors; residual: of the farthest point";

@@ -16,9 +16,9 @@ pub(super) const SECTION: Section =
 
 /// Mean, median, deviation and interval of every cell's figure; `None` without figures.
 fn spread(run: &Run<'_>) -> Option<Table> {
-    let note = "the figure that a cell is there for: payload throughput of TCP and UDP, median round \
-                trip, lower bound of the first goal or highest forwarding rate of frames, longest \
-                burst; mean ± largest distance from it; repeat deviation: sample standard deviation of the repeats; interval: 95 %, Student's t on logarithms";
+    let note = "how much each cell's main figure varies; main figure: payload throughput of TCP and UDP, \
+                median round trip, lower bound of the first goal or highest forwarding rate of \
+                frames, longest burst; mean ± largest distance from it; repeat deviation: sample standard deviation of the repeats; interval: 95 %, Student's t on logarithms";
     let figures: Vec<(&CellResult, &Estimate, Unit)> = run
         .results
         .cells

@@ -22,9 +22,9 @@ pub(super) const SECTION: Section = Section::result("video", "Video", |run, out|
 /// Every cell; `None` if no video is measured.
 fn video(run: &Run<'_>) -> Option<Table> {
     let note = format!(
-        "Sums over all streams and repeats; ratios: {FORMAT}. Packets: RTP's, of whole clips; late: more than 100 ms \
-         above the shortest transit. Frames of the measured part: missing were never shown, damaged differ from the \
-         clip's in any bit; PSNR of the worst damaged one. Freezes: gaps of 150 ms more than one frame \
+        "sums over all streams and repeats; ratios: {FORMAT}; packets: RTP's, of whole clips; late: more than 100 ms \
+         above the shortest transit; frames of the measured part: missing were never shown, damaged differ from the \
+         clip's in any bit; PSNR of the worst damaged one; freezes: gaps of 150 ms more than one frame \
          and three times as long, with their share of the time"
     );
     let figures = [

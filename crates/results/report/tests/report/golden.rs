@@ -57,6 +57,21 @@ fn runs() -> [(&'static str, Journal); 19] {
     ]
 }
 
+/// The sentence under a table's name is for people; how its columns are computed is below the table.
+#[test]
+fn conditions_are_short() {
+    for (name, journal) in runs() {
+        let markdown = report::build(&journal).markdown;
+        let titles = markdown.lines().filter(|line| line.starts_with("**"));
+        for title in titles {
+            let conditions = title
+                .rsplit_once("** (")
+                .map_or("", |(_, conditions)| conditions);
+            assert!(conditions.width() <= 130, "{name}: {title}");
+        }
+    }
+}
+
 #[test]
 fn markdown_is_as_it_was() {
     for (name, journal) in [

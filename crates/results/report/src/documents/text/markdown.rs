@@ -5,7 +5,7 @@ use crate::documents::headline::FirstScreen;
 use crate::kit::format::command_line;
 use crate::kit::rich::{Span, spans};
 use crate::kit::section::{Block, Document, Paragraph};
-use crate::kit::table::{Cell, Kind, Table};
+use crate::kit::table::{Cell, HOW_TO_READ, Kind, Table};
 use crate::layout::Run;
 use crate::topic;
 use guard::{visible, visible_lines};
@@ -134,8 +134,8 @@ fn prose(page: &mut String, paragraphs: &[Paragraph]) {
 
 fn table(page: &mut String, table: &Table) {
     page.push_str(&format!("\n**{}**", in_markdown(&table.caption)));
-    if !table.note.is_empty() {
-        page.push_str(&format!(" ({})", rich(&table.note)));
+    if !table.conditions().is_empty() {
+        page.push_str(&format!(" ({})", rich(table.conditions())));
     }
     page.push_str("\n\n");
     row(
@@ -155,6 +155,9 @@ fn table(page: &mut String, table: &Table) {
     }
     if let Some(footnote) = table.footnote() {
         page.push_str(&format!("\n{}\n", in_markdown(&footnote)));
+    }
+    if !table.method().is_empty() {
+        page.push_str(&format!("\n{HOW_TO_READ}: {}.\n", rich(table.method())));
     }
 }
 

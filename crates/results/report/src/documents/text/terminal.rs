@@ -7,7 +7,7 @@ use super::{command, provenance};
 use crate::documents::headline::FirstScreen;
 use crate::kit::format::quoted;
 use crate::kit::section::{Block, Document};
-use crate::kit::table::{Cell, Kind, Row, Table};
+use crate::kit::table::{Cell, HOW_TO_READ, Kind, Row, Table};
 use crate::layout::Run;
 use crate::layout::evidence::Summary;
 use crate::topic;
@@ -270,8 +270,8 @@ impl Page {
     fn table(&mut self, table: &Table) {
         self.line("");
         self.title(&table.caption);
-        if !table.note.is_empty() {
-            self.wrapped("", "", &table.note, Style::dim);
+        if !table.conditions().is_empty() {
+            self.wrapped("", "", table.conditions(), Style::dim);
         }
         if table.rows.is_empty() {
             self.line("(nothing yet)");
@@ -303,6 +303,10 @@ impl Page {
         if let Some(footnote) = table.footnote() {
             self.wrapped("", "", &footnote, Style::dim);
         }
+        if !table.method().is_empty() {
+            let method = format!("{HOW_TO_READ}: {}", table.method());
+            self.wrapped("", "", &method, Style::dim);
+        }
     }
 
     /// Prints a table in few lines: the settings common to all its cells, the columns that fit,
@@ -310,13 +314,21 @@ impl Page {
     pub(crate) fn short_table(&mut self, table: &Table, rows: usize) -> bool {
         self.line("");
         self.title(&table.caption);
-        // The rest of the note explains the columns.
-        let shared = table.note.split("; ").next().unwrap_or("");
+        let shared = table.conditions();
         if !shared.is_empty() {
             self.wrapped("", "", shared, Style::dim);
         }
         let mut widths = self.widths(table);
         let mut parts = self.parts(table, &widths);
+        let short = table.in_short();
+        let table = if parts.len() > 1 {
+            // More columns fit without the names of checks, which are above.
+            widths = self.widths(&short);
+            parts = self.parts(&short, &widths);
+            &short
+        } else {
+            table
+        };
         let is_wide = |part: &Vec<usize>| total(&widths, part) > self.width;
         if parts.first().is_some_and(is_wide) {
             widths = self.narrow_widths(table, &widths);

@@ -232,7 +232,7 @@ fn published<'r>(run: &'r Run<'_>, batch: &FatigueBatch) -> Vec<Shares<'r>> {
 
 /// The curve of each device, and of its starts if there were several; `None` if nothing failed.
 fn survival(run: &Run<'_>) -> Option<Table> {
-    let note = "Kaplan-Meier estimate of the share that works for longer, with Greenwood's 95 % interval; first failure: each \
+    let note = "share of the devices that works for longer; Kaplan-Meier estimate, with Greenwood's 95 % interval; first failure: each \
                 device of each repeat once; each start: restarts as well; n of m times: n of the m times of failures, evenly \
                 spaced; failures between them have no row";
     let mut table = Table::new("Survival", note)

@@ -95,7 +95,7 @@ fn in_series(run: &Run<'_>, cell: &CellResult) -> bool {
 /// The end of each curve, the crossings with the CPU, and the gain of several devices; `None`
 /// without a series.
 fn findings(run: &Run<'_>) -> Option<Table> {
-    let note = "faster, slower: surely, and by more than 2 % (Student's t on logarithms of paired repeats, 5 % over \
+    let note = "what the repeats show, not their means; faster, slower: surely, and by more than 2 % (Student's t on logarithms of paired repeats, 5 % over \
                 all comparisons of this kind over one axis, Holm); about: interpolated between the numbers \
                 measured on both sides; stops scaling at n: the smallest n that no larger one \
                 surely exceeds, if the repeats exclude a gain of more than 10 % past it";
@@ -289,7 +289,7 @@ fn curves(run: &Run<'_>, series: &DeviceSeries) -> Table {
 
 /// The wanted cells, with CPU time and the proof of which unit worked; `None` without any.
 fn cells(run: &Run<'_>, wanted: impl Fn(&CellResult) -> bool) -> Option<Table> {
-    let note = "CPU: time of the worker processes for one operation, and in brackets its ratio to that of our own engines, if \
+    let note = "mean of the repeats; CPU: time of the worker processes for one operation, and in brackets its ratio to that of our own engines, if \
                 the device is declared to spare the CPU; latency of an operation; checked: results checked against the CPU, selected at random, and wrong ones; of verdicts, + invalid inputs that were refused, \
                 and accepted ones; in brackets \
                 the probability to find 1 wrong in 1000, if it is below 99 %";

@@ -122,7 +122,7 @@ fn verdict_cells(found: &SoakRun) -> [Cell; 8] {
 }
 
 fn drifts(run: &Run<'_>, set: &FrameSet<'_>) -> Table {
-    let note = "change over the whole time by the Theil-Sen slope, in per cent of the median, and its 95 % interval; p: \
+    let note = "change over the whole time, in per cent of the median; by the Theil-Sen slope, with its 95 % interval; p: \
                 Mann-Kendall test; both corrected for the correlation of adjacent points; steady: the whole interval is within the bound";
     let mut table = head(set, Table::new(caption(set, "Soak: drift"), note))
         .labels(["Repeat", "Of"])

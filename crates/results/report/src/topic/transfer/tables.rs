@@ -104,16 +104,16 @@ fn datagrams_of(run: &Run<'_>, set: &Set<'_>) -> Table {
         set.common,
         of_baseline(set, "received")
     );
-    let caption = "UDP by datagram size: offered, received and lost";
+    let caption = "UDP by datagram size: received, lost and offered";
     let table = Table::new(caption, note);
-    let titles = ["Offered", "Received", "Datagrams", "Lost"];
+    let titles = ["Received", "Lost", "Offered", "Datagrams"];
     let metric = Some(Metric::PayloadThroughput);
     cell_table(run, set, table, &titles, metric, |cell| match cell.bulk() {
         Some(bulk) => datagram_cells(cell, bulk).into(),
         None => {
-            // The reason is below the main figure, the second column.
-            let (missing, reason) = (Cell::missing, reason_cell(cell));
-            vec![missing(), reason, missing(), missing()]
+            // The reason is below the main figure.
+            let missing = || Cell::missing();
+            vec![reason_cell(cell), missing(), missing(), missing()]
         }
     })
 }
@@ -123,10 +123,11 @@ fn datagram_cells(cell: &CellResult, bulk: &Bulk) -> [Cell; 4] {
     let rate = datagrams.map(|found| mean(&found.received_datagrams_per_s, "/s"));
     let loss = datagrams.map(|found| loss(found.lost, &found.loss_ratio));
     [
-        Cell::plain(mean(&bulk.offered_payload_bps, "bit/s")),
         throughput_cell(cell),
-        Cell::or_missing(rate),
+        // Next to what arrived, which says little without it.
         Cell::or_missing(loss),
+        Cell::plain(mean(&bulk.offered_payload_bps, "bit/s")),
+        Cell::or_missing(rate),
     ]
 }
 
@@ -193,15 +194,14 @@ pub(super) fn each_way(run: &Run<'_>, protocol: &str) -> Option<Table> {
 
 /// One row for each direction of TCP transfers with the needed facts; `None` without any.
 pub(super) fn rfc6349(run: &Run<'_>) -> Option<Table> {
-    let note = "RFC 6349 section 4, means of the repeats. Transfer time: of the payload received, ideal by the line \
-                rate or by the baseline's rate, and measured; time ratio: measured by ideal (section 4.1). \
-                Efficiency: share of the bytes sent that were not retransmissions, retransmitted segments taken \
-                as full (section 4.2). Baseline: shortest echo on the idle path before the transfer; under load: \
-                mean by the sender's kernel; buffer delay: the increase (section 4.3, which divides it by the baseline: \
-                results.json has that share, which a baseline of microseconds makes meaningless). \
-                In brackets: the smallest and the largest repeat. Not comparable: a round trip under load was shorter \
-                than the echo on the idle path, which includes the wake-up of ping. \
-                A dash: the tool does not report what the figure needs";
+    let note = "means of the repeats; in brackets: the smallest and the largest repeat; transfer time: of the payload \
+                received, ideal by the line rate or by the baseline's rate, and measured; time ratio: measured by \
+                ideal (RFC 6349 section 4.1); efficiency: share of the bytes sent that were not retransmissions, \
+                retransmitted segments taken as full (section 4.2); baseline: shortest echo on the idle path before \
+                the transfer; under load: mean by the sender's kernel; buffer delay: the increase (section 4.3, which \
+                divides it by the baseline: results.json has that share, which a baseline of microseconds makes \
+                meaningless); not comparable: a round trip under load was shorter than the echo on the idle path, \
+                which includes the wake-up of ping; a dash: the tool does not report what the figure needs";
     let mut table = Table::new("RFC 6349: transfer time, efficiency, buffer delay", note)
         .labels(["Cell", "Direction"])
         .figures(["Ideal time", "Measured", "Time ratio", "Efficiency"])
