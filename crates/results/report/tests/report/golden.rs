@@ -57,7 +57,7 @@ fn runs() -> [(&'static str, Journal); 19] {
     ]
 }
 
-/// The sentence under a table's name is for people; how its columns are computed is below the table.
+/// The line under a table's name is for people; how its columns are computed is below the table.
 #[test]
 fn conditions_are_short() {
     for (name, journal) in runs() {
