@@ -359,7 +359,7 @@ static DECLARATIONS: &[Declaration] = &[
             None => Some(traffic(cell)?.direction.into()),
         },
         phrase: Some(|direction| match direction.plain() {
-            both if both == Direction::Both.name() => "both directions".to_owned(),
+            both if both == Direction::Both.name() => "both gateways".to_owned(),
             one => format!("direction {one}"),
         }),
         is_usual: |direction| *direction == TransferDirection::default().into(),

@@ -1,7 +1,7 @@
 //! A comparison for a terminal.
 
 use crate::table::{DIRECTIONS, HEADINGS, ROWS_MAX, WITHOUT_RATIO, counted_title};
-use crate::{Comparison, Difference, RunPair, WithoutRatio};
+use crate::{Comparison, Difference, GateCell, RunPair, WithoutRatio};
 use guard::visible;
 use std::borrow::Cow;
 use std::fmt::Write;
@@ -84,18 +84,22 @@ fn changes(text: &mut String, comparison: &Comparison, pair: &RunPair, width: us
         };
         section(text, &title, &HEADINGS, rows, width);
     }
-    let without = pair.without_change.iter();
-    let without = without.map(|found| {
+    let alike = alike(&pair.without_change, |found| {
+        (kind(&found.reason), &found.help)
+    });
+    let without = alike.into_iter().map(|found| {
+        // The alike ones differ in their numbers only.
+        let first = found[0];
         vec![
-            found.cell.clone(),
-            format!("{}; {}", found.reason, found.help),
+            and_more(&first.cell, found.len()),
+            format!("{}; {}", first.reason, first.help),
         ]
     });
     let without: Vec<_> = without.collect();
     let title = titled(comparison, pair, "Cells that cannot be compared");
     section(
         text,
-        &counted_title(&title, without.len()),
+        &counted_title(&title, pair.without_change.len()),
         &[],
         without,
         width,
@@ -118,6 +122,34 @@ fn changes(text: &mut String, comparison: &Comparison, pair: &RunPair, width: us
             _ => format!("Cells only in {}", comparison.runs[place].name),
         };
         section(text, &counted_title(&title, rows.len()), &[], rows, width);
+    }
+}
+
+/// Groups items by a key, in the order of their first ones.
+fn alike<'a, T, K: PartialEq>(items: &'a [T], key: impl Fn(&'a T) -> K) -> Vec<Vec<&'a T>> {
+    let mut groups: Vec<(K, Vec<&T>)> = Vec::new();
+    for item in items {
+        let key = key(item);
+        match groups.iter_mut().find(|(known, _)| *known == key) {
+            Some((_, own)) => own.push(item),
+            None => groups.push((key, vec![item])),
+        }
+    }
+    groups.into_iter().map(|(_, own)| own).collect()
+}
+
+/// A reason without the numbers of its trial: those of one check differ in every cell.
+fn kind(reason: &str) -> &str {
+    reason
+        .split_once(" failed: ")
+        .map_or(reason, |(kind, _)| kind)
+}
+
+/// `CELL`, or `CELL and 7 more cells`.
+fn and_more(cell: &str, count: usize) -> String {
+    match count {
+        0 | 1 => cell.to_owned(),
+        _ => format!("{cell} and {}", counted(count as u64 - 1, "more cell")),
     }
 }
 
@@ -345,16 +377,47 @@ fn gates(text: &mut String, comparison: &Comparison) {
             visible(&gate.gate),
             visible(gate.in_words())
         );
-        for cell in gate.bad().take(ROWS_MAX) {
+        let bad: Vec<_> = gate.bad().collect();
+        let key = |cell: &&GateCell| {
+            (
+                cell.outcome.name(),
+                &cell.quantity,
+                cell.run,
+                kind(&cell.reason),
+            )
+        };
+        for found in alike(&bad, key).into_iter().take(ROWS_MAX) {
+            let cell = found[0];
             let _ = writeln!(
                 text,
                 "    {}: {} {}{}: {}",
                 cell.outcome.name(),
-                visible(&cell.cell),
+                visible(&and_more(&cell.cell, found.len())),
                 visible(&cell.quantity),
                 of_run(cell.run),
                 visible(&cell.reason)
             );
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn reasons_that_differ_in_numbers_are_one() {
+        let reasons = [
+            "r: every repeat is invalid: machine-was-ours failed: others took 2 s",
+            "r: it was not run",
+            "r: every repeat is invalid: machine-was-ours failed: others took 934 ms",
+            "r: every repeat is invalid: no-clear-text failed: 1 frame",
+        ];
+        let groups = alike(&reasons, |reason| kind(reason));
+        let sizes: Vec<usize> = groups.iter().map(Vec::len).collect();
+        assert_eq!(sizes, [2, 1, 1]);
+        assert_eq!(and_more("a", 1), "a");
+        assert_eq!(and_more("a", 2), "a and 1 more cell");
+        assert_eq!(and_more("a", 3), "a and 2 more cells");
     }
 }

@@ -20,11 +20,11 @@ addEventListener('load', () => {
     }
   }
 
-  /* What scrolls on a narrow screen says so: a shadow where there is more, and for charts a line. */
+  /* What scrolls on a narrow screen says so: a shadow where there is more, and a line above. */
   for (const box of document.querySelectorAll('.chart, .table')) {
     if (width > 600 || box.scrollWidth <= box.clientWidth + 1) continue;
     const { backgroundImage } = getComputedStyle(box);
-    const caption = box.closest('figure')?.querySelector('figcaption');
+    const caption = box.closest('figure')?.querySelector('figcaption') ?? box.querySelector('caption');
     const line = caption && getComputedStyle(caption, '::after').content;
     const says = backgroundImage.includes('gradient') && (!caption || line.includes('Scrolls'));
     if (!says) faults.push(`scrolls without a sign: ${words(box)}`);

@@ -4,6 +4,9 @@ use plan::{Addresses, Cables, HostName, Hosts, is_interface};
 use std::net::Ipv4Addr;
 use yaml::{Map, Node, Reported, Spanned};
 
+/// The interface that every namespace has.
+const LOOPBACK: &str = "lo";
+
 /// Names of the lab's interfaces, which a cable's interface cannot have.
 const OWN_NAMES: [&str; 12] = [
     "lo", "a0", "a1", "b0", "b1", "c0", "c1", "w0", "w1", "p0", "p1", "br0",
@@ -118,6 +121,11 @@ pub(super) fn interface(node: Node<'_>) -> Result<Spanned<String>, Reported> {
     }
     // A cable's interface is moved into a namespace of the lab, which has these already.
     if OWN_NAMES.contains(&name) {
+        if name == LOOPBACK {
+            let what = "the loopback interface is no cable";
+            let help = "write an interface with a cable: `ip link` shows them";
+            return Err(node.mistake(what, help));
+        }
         let what = format!("the lab itself has interfaces named `{name}`");
         let help = format!("rename yours: `ip link set {name} name cable1`");
         return Err(node.mistake(what, help));

@@ -3,7 +3,9 @@
 use super::throughput::{Confirm, throughput};
 use super::trials::Trials;
 use crate::error::TrialError;
+use journal::record::{GoalBounds, GoalOutcome};
 use plan::ThroughputSearch;
+use units::human::duration_ns;
 
 /// The basis of a procedure's figures.
 pub(crate) struct Basis {
@@ -46,13 +48,62 @@ pub(super) fn searched(
     if let Some(lower) = goal.and_then(|goal| goal.lower) {
         return Ok(Ok(lower));
     }
-    let name = goal.map_or("", |goal| &goal.goal);
-    basis.objection = Some(format!(
-        "no load met the goal `{name}`, not even the lowest of {} frames/s, so there is no throughput to \
-         take shares of: set a lower `min_load`, or a goal that allows more loss",
-        plan.min_load
-    ));
+    basis.objection = Some(no_bound(goal, plan.min_load, plan.timeout_ns));
     Ok(Err(basis))
+}
+
+/// Why a search gave no throughput: no load meets the goal, or the time was too short to show one.
+fn no_bound(goal: Option<&GoalBounds>, min_load: u64, timeout_ns: u64) -> String {
+    let name = goal.map_or("", |goal| &goal.goal);
+    let fails = goal.is_none_or(|goal| goal.outcome != Some(GoalOutcome::Unfinished));
+    if fails {
+        return format!(
+            "no load met the goal `{name}`, not even the lowest of {min_load} frames/s, so there is no \
+             throughput to take shares of: set a lower `min_load`, or a goal that allows more loss"
+        );
+    }
+    let failed = goal
+        .and_then(|goal| goal.upper)
+        .map_or_else(String::new, |upper| {
+            format!("; the lowest load that surely failed it is {upper} frames/s")
+        });
+    format!(
+        "no load met the goal `{name}` before the search's time, {}, was up{failed}; so there is no \
+         throughput to take shares of: set a longer `timeout`, or a goal that allows more loss",
+        duration_ns(timeout_ns as f64)
+    )
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_search_whose_time_was_up_is_not_blamed_on_the_lowest_load() {
+        let said = |found: &GoalBounds| no_bound(Some(found), 1000, 4_500_000_000);
+        let goal = |outcome, upper| GoalBounds {
+            goal: "ndr".to_owned(),
+            lower: None,
+            upper,
+            conditional_throughput: 0.0,
+            lower_trials: 0,
+            upper_trials: 6,
+            outcome: Some(outcome),
+        };
+        let text = said(&goal(GoalOutcome::Unfinished, Some(317_203)));
+        assert!(text.contains(" was up; the lowest load that surely failed it is 317203"));
+        assert!(
+            text.contains("longer `timeout`") && !text.contains("min_load"),
+            "{text}"
+        );
+        let text = said(&goal(GoalOutcome::Unfinished, None));
+        assert!(text.contains("was up; so there is"), "{text}");
+        let text = said(&goal(GoalOutcome::MinLoadFails, Some(1000)));
+        assert!(
+            text.contains("not even the lowest of ") && text.contains("min_load"),
+            "{text}"
+        );
+    }
 }
 
 /// Returns a share of a load, at least one frame per second.

@@ -6,6 +6,11 @@ use maud::{Markup, html};
 
 /// From this number of columns on, a table is wider than a telephone, which then says so.
 const SCROLLING_COLUMNS: usize = 5;
+/// The same for tables whose parts that stay in one line are together wider than this, in
+/// characters, each with the space around it.
+const SCROLLING_CHARACTERS: usize = 40;
+/// The space around a column, in characters.
+const AROUND: usize = 2;
 /// From this number of columns on, a table uses a smaller font.
 const MANY_COLUMNS: usize = 9;
 /// The same for tables with figures that are together wider than this.
@@ -53,7 +58,7 @@ fn unbroken(text: &str) -> String {
 /// A table with its caption; a wide table scrolls separately.
 pub(crate) fn table(table: &Table) -> Markup {
     html! {
-        div.table.scrolls[table.columns.len() >= SCROLLING_COLUMNS] {
+        div.table.scrolls[scrolls(table)] {
             table class=[density(table)] {
                 caption {
                     span.title { (table.caption) }
@@ -127,6 +132,30 @@ fn head(table: &Table) -> Markup {
             }
         }
     }
+}
+
+/// Whether a table may be wider than a telephone.
+fn scrolls(table: &Table) -> bool {
+    if table.columns.len() >= SCROLLING_COLUMNS {
+        return true;
+    }
+    let columns = table.columns.iter().enumerate().map(|(index, column)| {
+        let cells = table.rows.iter().map(|row| &row.cells[index]);
+        let cells = cells.map(|cell| match cell.kind {
+            Kind::Reason => longest_word(&cell.text),
+            _ if column.right => cell.text.chars().count(),
+            _ => longest_word(&cell.text),
+        });
+        let title = longest_word(&column.title);
+        cells.max().unwrap_or(0).max(title) + AROUND
+    });
+    columns.sum::<usize>() > SCROLLING_CHARACTERS
+}
+
+/// Characters of the longest part that stays in one line.
+fn longest_word(text: &str) -> usize {
+    let words = text.split_whitespace().map(|word| word.chars().count());
+    words.max().unwrap_or(0)
 }
 
 /// The class of a table that needs a smaller font.

@@ -273,6 +273,10 @@ impl Table {
                  without such a bound"
                     .to_owned(),
             );
+            // The quotient of the two figures is another one, and a reader would compute it.
+            if cells.clone().any(|cell| cell.kind == Kind::Derived) {
+                parts.push("ratio: of the repeats that both have".to_owned());
+            }
         }
         if !note.contains(DEVIATION) && cells.clone().any(Cell::has_deviation) {
             // It explains every figure, the other marks only some, so it comes first.

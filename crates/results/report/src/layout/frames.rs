@@ -375,26 +375,28 @@ fn size_name(traffic: &TrafficInfo) -> String {
     }
 }
 
-/// The direction of a frame test in words, which also fit a device that encrypts nothing.
+/// The loaded part of a device in words, which also fit one that encrypts nothing. Frames go one
+/// way unless a test is duplex.
 pub(crate) fn direction_in_words(direction: Direction) -> &'static str {
     match direction {
         Direction::Encrypt => "encrypting",
         Direction::Decrypt => "decrypting",
-        Direction::Both => "both directions",
+        Direction::Both => "both gateways",
     }
 }
 
-/// `64 B frames, each of both directions`.
+/// `64 B frames through both gateways`; with a load each way `…, each way`.
 pub(crate) fn frames_in_words(traffic: &TrafficInfo) -> String {
     let named = |direction: &Direction| direction.name() == traffic.direction;
     let direction = Direction::ALL.into_iter().find(named);
     let direction = match direction {
-        // Rates are those of one direction.
-        Some(Direction::Both) => "each of both directions",
-        Some(direction) => direction_in_words(direction),
-        None => &traffic.direction,
+        Some(Direction::Both) => " through both gateways".to_owned(),
+        Some(direction) => format!(", {}", direction_in_words(direction)),
+        None => format!(", {}", traffic.direction),
     };
-    format!("{} frames, {direction}", size_name(traffic))
+    // Rates are those of one way.
+    let ways = if traffic.duplex { ", each way" } else { "" };
+    format!("{} frames{direction}{ways}", size_name(traffic))
 }
 
 impl<'a> Device<'a> {

@@ -56,12 +56,16 @@ fn chart(run: &Run<'_>, out: &mut Blocks, index: usize, series: &DeviceSeries, h
 
 /// The main figure of a speed cell.
 pub(super) fn figure(found: &DeviceSpeedResult) -> String {
+    scale(unit(found), found.figure().mean).estimate(found.figure())
+}
+
+/// The unit of the main figure of a speed cell.
+fn unit(found: &DeviceSpeedResult) -> DeviceUnit {
     // If the size of the input has no meaning, as for signatures, operations are the figure.
-    let unit = match found.bytes_per_s {
+    match found.bytes_per_s {
         Some(_) => DeviceUnit::BytesPerS,
         None => DeviceUnit::OperationsPerS,
-    };
-    scale(unit, found.figure().mean).estimate(found.figure())
+    }
 }
 
 /// The scale of figures in this unit.
@@ -405,8 +409,48 @@ pub(super) fn facts(run: &Run<'_>, device: &str) -> Vec<Fact> {
         }
     }
     // One fact for each operation: a second axis of it says the same in other words.
-    let facts = shown.into_iter().filter_map(|series| fact(series, device));
-    facts.take(OPERATIONS_SHOWN).collect()
+    let curves = shown.into_iter().filter_map(|series| fact(series, device));
+    // Of one size and one number there is no curve, but a figure.
+    let cells = run.device_cells(DeviceKind::Speed);
+    let single = cells
+        .filter(|(cell, _)| cell.dut == device && !in_series(run, cell))
+        .filter_map(|(cell, info)| single(run, cell, info));
+    curves.chain(single).take(OPERATIONS_SHOWN).collect()
+}
+
+/// The figure of a cell that is in no curve, and those of the other devices at the same settings.
+fn single(run: &Run<'_>, cell: &CellResult, info: &DeviceTestInfo) -> Option<Fact> {
+    let found = cell.device()?.speed()?;
+    let scale = scale(unit(found), found.figure().mean);
+    let others = run.device_cells(DeviceKind::Speed).filter(|(other, test)| {
+        other.dut != cell.dut
+            && (&test.operation, test.input_bytes) == (&info.operation, info.input_bytes)
+            && (test.concurrency, test.depth) == (info.concurrency, info.depth)
+            && test.workers == info.workers
+    });
+    let others = others.filter_map(|(other, _)| {
+        let found = other.device()?.speed()?;
+        let mean = self::scale(unit(found), found.figure().mean);
+        Some(format!(
+            "{}: {}",
+            run.label(&other.dut),
+            mean.value(found.figure().mean)
+        ))
+    });
+    let input = info.input_bytes.map(|bytes| format!("{bytes} B"));
+    let at_once = info.concurrency.map(|n| format!("{n} in parallel"));
+    let settings: Vec<String> = input.into_iter().chain(at_once).collect();
+    Some(Fact {
+        label: info.operation.clone().unwrap_or_default(),
+        figure: scale.number(found.figure().mean),
+        unit: scale.unit.to_owned(),
+        range: repeats(found.figure(), &scale),
+        detail: [settings.join(", ")]
+            .into_iter()
+            .chain(others)
+            .collect::<Vec<_>>()
+            .join("; "),
+    })
 }
 
 fn fact(series: &DeviceSeries, device: &str) -> Option<Fact> {

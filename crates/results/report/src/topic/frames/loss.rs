@@ -56,7 +56,7 @@ fn by_load(run: &Run<'_>, set: &FrameSet<'_>, is_short: bool) -> Option<Table> {
         return None;
     }
     let note = format!(
-        "{}; lost, of the frames that left the sender, by load in per cent of the highest; mean of the repeats; 0 means \
+        "{}; lost, of the frames that left the sender, by load in per cent of each device's own highest; mean of the repeats; 0 means \
          none at all",
         set.common
     );

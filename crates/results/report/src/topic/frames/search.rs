@@ -26,7 +26,8 @@ fn bounds(run: &Run<'_>, set: &FrameSet<'_>) -> Table {
     let note = format!(
         "{}; frames/s of one direction; lower: mean ± largest distance from it (per cent of the \
          mean), median, 95 % interval (Student's t on logarithms); conditional: forwarding rate at the lower \
-         bound; trials: at the lower and the upper bound, over all repeats; search: mean time of one, for all goals; \
+         bound; [m of n]: a bound that only some repeats found, \
+         so that the other one, of all, may contradict it; trials: at the lower and the upper bound, over all repeats; search: mean time of one, for all goals; \
          failed by: frames of the upper bound's trials that were lost on the way, that only a growing queue carried \
          (delay grew as long as the load lasted), or that the tester did not offer or lost; result: irregular \
          if a bound is missing or too far from the other (RFC 9971)",

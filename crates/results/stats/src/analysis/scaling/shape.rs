@@ -9,7 +9,7 @@ pub const GAIN_MIN_PERCENT: f64 = 2.0;
 pub const FLAT_MAX_PERCENT: f64 = 10.0;
 
 /// A larger change that the repeats leave possible is not stated as a number, in per cent.
-const OPEN_MAX_PERCENT: f64 = 1000.0;
+const OPEN_MAX_PERCENT: f64 = 100.0;
 
 /// A number with its figure.
 #[derive(Debug, Clone, Copy)]
