@@ -118,6 +118,8 @@ if [ "$mode" = test ]; then
     [ -e /usr/include/openssl/engine.h ] || wanted="$wanted libssl-dev"
     # An independent DES and HMAC-MD5 (soname of its ABI).
     /sbin/ldconfig -p 2>/dev/null | grep -q 'libgcrypt\.so\.20 ' || wanted="$wanted libgcrypt20"
+    # Signs and verifies runs independently.
+    have minisign || wanted="$wanted minisign"
     # A token, for the tests of PKCS#11.
     have softhsm2-util || wanted="$wanted softhsm2"
     # An independent HTTP and TLS client, for the tests of KMEs.

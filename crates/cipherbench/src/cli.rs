@@ -93,6 +93,16 @@ pub(crate) enum Command {
     Resume(Resume),
     /// Rebuild a run's documents from its journal
     Report(Report),
+    /// Sign a run: its journal, its documents and every other file of its folder
+    ///
+    /// Only if each document agrees with the journal. The signature has the format of minisign,
+    /// and the list that it signs that of sha256sum; docs/signing.md describes both.
+    Sign(Sign),
+    /// Verify that a run's documents agree with its journal, and who signed it
+    ///
+    /// Computes every figure anew. With `--key`, the run must be signed by that key, and no file
+    /// changed since. Ends with 1 if anything differs.
+    Verify(Verify),
     /// Print a run's figures in a format of monitoring systems
     ///
     /// Each quantity of each repeat that has a valid figure; docs/compare.md describes the formats.
@@ -378,6 +388,29 @@ pub(crate) struct Report {
 }
 
 #[derive(Debug, Args)]
+pub(crate) struct Sign {
+    /// Folder of the run, or `fleet:JOB` of the fleet at $CIPHERBENCH_FLEET
+    #[arg(add = complete::runs())]
+    pub(crate) run: PathBuf,
+    /// Secret key, of `cipherbench keys signing` or `minisign -G`
+    #[arg(long, value_name = "FILE")]
+    pub(crate) key: PathBuf,
+    /// Replace a signature
+    #[arg(long)]
+    pub(crate) force: bool,
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct Verify {
+    /// Folder of the run, or `fleet:JOB` of the fleet at $CIPHERBENCH_FLEET
+    #[arg(add = complete::runs())]
+    pub(crate) run: PathBuf,
+    /// The signer's public key: its file, or its text, which begins with `RW`
+    #[arg(long, value_name = "KEY")]
+    pub(crate) key: Option<String>,
+}
+
+#[derive(Debug, Args)]
 pub(crate) struct Export {
     /// Folder of the run, or `fleet:JOB` of the fleet at $CIPHERBENCH_FLEET
     #[arg(add = complete::runs())]
@@ -574,6 +607,13 @@ pub(crate) enum Keys {
         file: PathBuf,
         /// File for the other end; without it, copy the first to the peer
         other: Option<PathBuf>,
+    },
+    /// Make the keys that sign and verify runs: `FILE`, which is secret, and `FILE.pub`
+    ///
+    /// In the format of minisign, without a password: `minisign -G` makes one with it.
+    Signing {
+        /// File for the secret key
+        file: PathBuf,
     },
 }
 

@@ -31,6 +31,7 @@ pub(crate) mod resume;
 pub(crate) mod run;
 pub(crate) mod runs;
 pub(crate) mod schema;
+pub(crate) mod sign;
 pub(crate) mod speed;
 pub(crate) mod station;
 pub(crate) mod tunnel_check;

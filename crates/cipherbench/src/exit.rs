@@ -9,6 +9,7 @@ use live::LiveError;
 use report::WriteError;
 use session::SessionError;
 use session::init::InitError;
+use signing::SigningError;
 use speed::SpeedError;
 use std::fmt;
 use std::io::ErrorKind;
@@ -137,6 +138,19 @@ impl From<JournalError> for Failure {
 impl From<WriteError> for Failure {
     fn from(error: WriteError) -> Self {
         Self::new(Exit::Usage, error)
+    }
+}
+
+impl From<SigningError> for Failure {
+    fn from(error: SigningError) -> Self {
+        match error {
+            SigningError::Journal(error) => error.into(),
+            // The run is not what a signature would say.
+            error @ (SigningError::Damaged { .. } | SigningError::Stale { .. }) => {
+                Self::new(Exit::CriterionFailed, error)
+            }
+            error => Self::new(Exit::Usage, error),
+        }
     }
 }
 

@@ -34,6 +34,8 @@ fn main() -> Exit {
         Command::Serve(arguments) => command::live::serve(&arguments),
         Command::Resume(arguments) => command::resume::resume(&arguments),
         Command::Report(arguments) => command::report::report(&arguments),
+        Command::Sign(arguments) => command::sign::sign(&arguments),
+        Command::Verify(arguments) => command::sign::verify(&arguments),
         Command::Export(arguments) => command::export::export(&arguments),
         Command::Compare(arguments) => command::compare::compare(&arguments),
         Command::History(arguments) => command::history::history(&arguments),

@@ -34,6 +34,7 @@ mod lint;
 mod packets;
 mod reflect;
 mod segment;
+mod signing;
 mod stamp;
 mod text;
 mod tunnelcheck;
@@ -75,6 +76,7 @@ pub const TARGETS: &[Target] = &[
     target("mss", inner::mss),
     target("reflect", reflect::body),
     target("segment", segment::body),
+    target("signing", signing::body),
     target("stamp", stamp::body),
     target("tunnel_check", tunnelcheck::body),
 ];

@@ -41,6 +41,14 @@ pub(crate) fn keys(keys: &Keys) -> Result<Exit, Failure> {
                 authority.join(pki::AUTHORITY_CERTIFICATE).display()
             )
         }
+        Keys::Signing { file } => {
+            let (public, text) = signing::create_keys(file).map_err(wrong)?;
+            format!(
+                "made {}, which signs: keep it, and {}, which verifies: publish it\n{text}\n",
+                file.display(),
+                public.display()
+            )
+        }
         Keys::Ppk { file, other } => {
             // Both files are written by one call, so that they hold the same key or neither exists.
             let files: Vec<&Path> = [Some(file), other.as_ref()]

@@ -26,6 +26,7 @@ mod places;
 mod programs;
 mod runs;
 mod sabotage;
+mod signing;
 mod soak;
 mod speed;
 mod support;
@@ -136,6 +137,13 @@ fn main() -> ExitCode {
             pages_of_recorded_runs_are_read_and_compared,
             requests_that_are_no_reading_of_a_page_are_refused,
             a_log_that_cannot_be_written_costs_no_run,
+        ),
+        tests!(None, signing:
+            a_signed_run_is_verified_by_this_program_and_by_others,
+            a_changed_figure_is_found_with_its_place,
+            a_forger_who_computes_everything_anew_lacks_the_key,
+            signatures_of_other_keys_lists_and_runs_are_refused,
+            mistakes_with_keys_and_runs_are_explained,
         ),
         tests!(None, generate:
             every_command_has_a_manual_page_without_mistakes,

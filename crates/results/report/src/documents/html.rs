@@ -235,6 +235,12 @@ fn footer(run: &Run<'_>) -> Markup {
                 "Beside this file: " code { (MARKDOWN_NAME) } ", " code { (CSV_NAME) }
                 ", " code { (JSON_NAME) } ", " code { (journal::FILE_NAME) } "."
             }
+            p {
+                "To verify that every figure here agrees with the journal: "
+                code { "cipherbench verify RUN" } ". If the run is signed, "
+                code { "SHA256SUMS.minisig" } " is beside this file: "
+                code { "cipherbench verify RUN --key KEY.pub" } " with the signer's public key."
+            }
         }
     }
 }

@@ -1,0 +1,245 @@
+//! Keys in the format of minisign.
+
+use guard::{Writers, create_durable};
+use minisign::{KeyPair, PublicKeyBox, SecretKeyBox};
+use pki::ReadError;
+use std::fs;
+use std::io::{self, IsTerminal};
+use std::path::{Path, PathBuf};
+use std::str;
+
+/// Characters of a public key in base64: algorithm, key number and key, 42 bytes.
+const PUBLIC_CHARS: usize = 56;
+/// Mode bits of the files.
+const SECRET_MODE: u32 = 0o600;
+const PUBLIC_MODE: u32 = 0o644;
+/// What minisign writes on the first line of keys.
+const SECRET_COMMENT: &str = "secret key of cipherbench, without a password";
+
+/// Why a key cannot be made or used.
+#[derive(Debug, thiserror::Error)]
+pub enum KeyError {
+    /// A key file cannot be read, or others may read or write it.
+    #[error(transparent)]
+    NotRead(#[from] ReadError),
+    /// A file is not a key.
+    #[error("{} is not a {what} key of minisign: {reason}\nhelp: `cipherbench keys signing FILE` makes both \
+             keys, as does `minisign -G`", path.display())]
+    NotAKey {
+        /// Its path.
+        path: PathBuf,
+        /// `secret` or `public`.
+        what: &'static str,
+        /// The reason.
+        reason: String,
+    },
+    /// A text is not a public key.
+    #[error(
+        "`{text}` is neither a file nor a public key: {reason}\nhelp: name the signer's file that ends \
+             with `.pub`, or give its second line, which begins with `RW`"
+    )]
+    NotAPublicKey {
+        /// The text.
+        text: String,
+        /// The reason.
+        reason: String,
+    },
+    /// A key has a password, and nobody can be asked for it.
+    #[error("{} has a password, and there is no terminal to ask for it\nhelp: sign on a terminal, or by a key \
+             without a password, which `cipherbench keys signing FILE` makes", path.display())]
+    NoTerminal {
+        /// Path of the key.
+        path: PathBuf,
+    },
+    /// A key file cannot be made.
+    #[error("cannot make {}: {source}\nhelp: name a file that is not there yet, in a folder that can be written to",
+        path.display())]
+    NotMade {
+        /// Path of the key.
+        path: PathBuf,
+        /// Error of the operating system.
+        source: io::Error,
+    },
+    /// The operating system gives no random bytes.
+    #[error("cannot make a key: {reason}")]
+    NoRandomness {
+        /// The reason.
+        reason: String,
+    },
+}
+
+/// The key that signs.
+pub struct SecretKey {
+    pub(crate) key: minisign::SecretKey,
+}
+
+/// The key that verifies.
+#[derive(Debug, Clone)]
+pub struct PublicKey {
+    pub(crate) key: minisign::PublicKey,
+}
+
+impl SecretKey {
+    /// Reads a key file, and asks on the terminal for its password if it has one.
+    ///
+    /// # Errors
+    /// [`KeyError`], if others may read the file, it is no key, or nobody can be asked.
+    pub fn read(path: &Path) -> Result<Self, KeyError> {
+        let bytes = pki::read_secret(path, &Writers::of_process())?;
+        let not_a_key = |reason: String| KeyError::NotAKey {
+            path: path.to_owned(),
+            what: "secret",
+            reason,
+        };
+        let text = str::from_utf8(&bytes).map_err(|error| not_a_key(error.to_string()))?;
+        let boxed = |text: &str| SecretKeyBox::from(text.to_owned());
+        // A key without a password first: the other way would ask for one.
+        if let Ok(key) = boxed(text).into_unencrypted_secret_key() {
+            return Ok(Self { key });
+        }
+        if !io::stdin().is_terminal() {
+            // It may as well be no key at all: the second line of one with a password begins so.
+            return Err(
+                if text
+                    .lines()
+                    .nth(1)
+                    .is_some_and(|key| key.starts_with("RWRTY"))
+                {
+                    KeyError::NoTerminal {
+                        path: path.to_owned(),
+                    }
+                } else {
+                    not_a_key("it has another form".to_owned())
+                },
+            );
+        }
+        let key = boxed(text).into_secret_key(None);
+        let key = key.map_err(|error| not_a_key(error.to_string()))?;
+        Ok(Self { key })
+    }
+
+    /// Returns the key's number, as minisign prints it.
+    #[must_use]
+    pub fn number(&self) -> String {
+        number(self.key.keynum())
+    }
+}
+
+impl PublicKey {
+    /// Reads a public key from a file, or from its text in base64.
+    ///
+    /// # Errors
+    /// [`KeyError`], if it is neither.
+    pub fn of(text: &str) -> Result<Self, KeyError> {
+        let path = Path::new(text);
+        // A name of this length with this beginning would be a strange one for a file.
+        if text.len() == PUBLIC_CHARS && text.starts_with("RW") && !path.exists() {
+            let key = minisign::PublicKey::from_base64(text);
+            let key = key.map_err(|error| KeyError::NotAPublicKey {
+                text: text.to_owned(),
+                reason: error.to_string(),
+            })?;
+            return Ok(Self { key });
+        }
+        let content = fs::read_to_string(path).map_err(|error| KeyError::NotAPublicKey {
+            text: text.to_owned(),
+            reason: error.to_string(),
+        })?;
+        let key = PublicKeyBox::from(content).into_public_key();
+        let key = key.map_err(|error| KeyError::NotAKey {
+            path: path.to_owned(),
+            what: "public",
+            reason: error.to_string(),
+        })?;
+        Ok(Self { key })
+    }
+
+    /// Returns the key's number, as minisign prints it.
+    #[must_use]
+    pub fn number(&self) -> String {
+        number(self.key.keynum())
+    }
+}
+
+/// The eight bytes that name a pair of keys, the last one first.
+pub(crate) fn number(bytes: &[u8]) -> String {
+    let mut bytes = bytes.to_vec();
+    bytes.reverse();
+    base16ct::upper::encode_string(&bytes)
+}
+
+/// Makes a pair of keys: `secret` without a password for its owner alone, and next to it
+/// `secret.pub`. Returns the path of the latter and the public key in base64.
+///
+/// # Errors
+/// [`KeyError`], if a file is there already or cannot be written; then neither is made.
+pub fn create_keys(secret: &Path) -> Result<(PathBuf, String), KeyError> {
+    let no_randomness = |error: minisign::PError| KeyError::NoRandomness {
+        reason: error.to_string(),
+    };
+    let pair = KeyPair::generate_unencrypted_keypair().map_err(no_randomness)?;
+    let secret_box = pair
+        .sk
+        .to_box(Some(SECRET_COMMENT))
+        .map_err(no_randomness)?;
+    let public_box = pair.pk.to_box().map_err(no_randomness)?;
+    let mut public = secret.as_os_str().to_owned();
+    public.push(".pub");
+    let public = PathBuf::from(public);
+    let make = |path: &Path, content: &[u8], mode| {
+        create_durable(path, content, mode).map_err(|source| KeyError::NotMade {
+            path: path.to_owned(),
+            source,
+        })
+    };
+    make(secret, &secret_box.to_bytes(), SECRET_MODE)?;
+    make(&public, &public_box.to_bytes(), PUBLIC_MODE).inspect_err(|_| {
+        // Made just now by this call, and useless alone.
+        let _ = fs::remove_file(secret);
+    })?;
+    Ok((public, pair.pk.to_base64()))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::os::unix::fs::PermissionsExt;
+
+    #[test]
+    fn keys_are_made_together_and_never_replaced() {
+        let dir = tempfile::tempdir().unwrap();
+        let secret = dir.path().join("lab.key");
+        let (public, text) = create_keys(&secret).unwrap();
+        assert_eq!(public, dir.path().join("lab.key.pub"));
+        let mode = fs::metadata(&secret).unwrap().permissions().mode();
+        assert_eq!(mode & 0o777, 0o600);
+        let read = PublicKey::of(public.to_str().unwrap()).unwrap();
+        assert_eq!(read.number(), PublicKey::of(&text).unwrap().number());
+        assert_eq!(read.number(), SecretKey::read(&secret).unwrap().number());
+        let before = fs::read(&secret).unwrap();
+        assert!(create_keys(&secret).is_err());
+        assert_eq!(fs::read(&secret).unwrap(), before);
+        // The public key of another pair is not replaced, and no secret key stays behind.
+        let second = dir.path().join("second.key");
+        fs::write(dir.path().join("second.key.pub"), "x").unwrap();
+        assert!(create_keys(&second).is_err());
+        assert!(!second.exists());
+    }
+
+    #[test]
+    fn a_key_that_others_can_read_or_that_is_none_is_refused() {
+        let dir = tempfile::tempdir().unwrap();
+        let secret = dir.path().join("lab.key");
+        let (public, _) = create_keys(&secret).unwrap();
+        fs::set_permissions(&secret, fs::Permissions::from_mode(0o644)).unwrap();
+        let error = SecretKey::read(&secret).err().unwrap().to_string();
+        assert!(error.contains("chmod 600"), "{error}");
+        // The wrong one of the two.
+        fs::set_permissions(&public, fs::Permissions::from_mode(0o600)).unwrap();
+        assert!(SecretKey::read(&public).is_err());
+        fs::set_permissions(&secret, fs::Permissions::from_mode(0o600)).unwrap();
+        assert!(PublicKey::of(secret.to_str().unwrap()).is_err());
+        assert!(PublicKey::of("RWnonsense").is_err());
+        assert!(PublicKey::of("/nonexistent.pub").is_err());
+    }
+}
