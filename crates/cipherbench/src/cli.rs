@@ -122,11 +122,12 @@ pub(crate) enum Command {
     /// counts as one value, and intervals are simultaneous over all figures. docs/compare.md
     /// describes the method.
     History(History),
-    /// Find the revision or program that changed a figure of a campaign
+    /// Find the revision, program or setting that changed a figure of a campaign
     ///
     /// Measures versions in pairs, interleaved, and builds only those that it needs: `--good REV
-    /// --bad REV --build COMMAND` over the first parents in a git repository, or `--programs`. Goes
-    /// on until it is decided, at a stated error; docs/bisect.md has the method.
+    /// --bad REV --build COMMAND` over the first parents in a git repository, `--programs`, or
+    /// `--settings` of the campaign. Goes on until it is decided, at a stated error; docs/bisect.md
+    /// has the method.
     ///
     /// Ends with 0 if the change was found, with 1 if the ends do not differ as the gate has it, or
     /// an end does not build or run, with 5 if it is undecided.

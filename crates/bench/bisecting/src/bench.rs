@@ -1,19 +1,18 @@
 //! Pairs on the real bench.
 
 use crate::question::trial_of;
-use crate::{BisectingError, Fault, Measured, Measurer, Question};
+use crate::{BisectingError, Fault, Measured, Measurer, Question, Subject};
 use journal::record::{Environment, Outcome, Record};
 use plan::Plan;
 use session::Session;
-use std::path::Path;
 use trial::{Done, is_of_machine};
 
-/// A lab that measures programs.
+/// A lab that measures versions.
 pub struct Bench<'a> {
     session: Session,
     plan: &'a Plan,
     question: &'a Question,
-    /// Parameters of the tools that were searched for at the first trial: all programs get the
+    /// Parameters of the tools that were searched for at the first trial: all versions get the
     /// same.
     done: Done,
 }
@@ -46,10 +45,13 @@ impl<'a> Bench<'a> {
 }
 
 impl Measurer for Bench<'_> {
-    fn measure(&mut self, program: &Path) -> Result<Measured, BisectingError> {
-        // A path that a journal can have: the programs of versions are UTF-8.
-        let program = program.to_string_lossy();
-        let plan = self.question.trial(self.plan, &program);
+    fn measure(&mut self, subject: &Subject) -> Result<Measured, BisectingError> {
+        let plan = self.question.trial(self.plan, subject);
+        // Sets of settings are different cells.
+        if let Some(best) = self.done.tuned.values().next().cloned() {
+            let cells = plan.cells.iter().map(|cell| cell.id.clone());
+            self.done.tuned.extend(cells.map(|id| (id, best.clone())));
+        }
         let mut records = Vec::new();
         self.session
             .measure_alone(&plan, &self.done, &mut records)?;

@@ -62,7 +62,7 @@ impl Builder {
         interrupt: &Interrupt,
     ) -> Result<Built, BisectingError> {
         let Version::Revision { commit, .. } = version else {
-            unreachable!("programs are not built")
+            unreachable!("only revisions are built")
         };
         let kept = self.kept(commit)?;
         if !self.afresh && is_program(&kept) {

@@ -174,10 +174,7 @@ impl Conclusion {
         others: Option<Others>,
     ) -> Self {
         let measured: &BTreeSet<usize> = bisection.measured();
-        let noun = match header.build {
-            Some(_) => "revision",
-            None => "program",
-        };
+        let noun = header.versions.first().map_or("version", Version::noun);
         let question = header.question;
         let size = match question.change {
             Change::Drop => format!("a drop of {} %", f64::from(question.size_ppm) / 1e4),
@@ -291,15 +288,17 @@ impl Conclusion {
                 let _ = writeln!(
                     text,
                     "no change   {bad} against {good}: {total}\n            {} or more is excluded between \
-                     the ends, and nothing between them was built",
-                    self.size
+                     the ends, and nothing between them was {}",
+                    self.size,
+                    self.made()
                 );
             }
             (End::Swapped, ..) => {
                 let _ = writeln!(
                     text,
                     "opposite    {bad} against {good}: {total}\n            the bad end is the better one: the ends \
-                     are swapped, or the gate names the other direction; nothing between them was built"
+                     are swapped, or the gate names the other direction; nothing between them was {}",
+                    self.made()
                 );
             }
             _ => {
@@ -324,7 +323,18 @@ impl Conclusion {
         text
     }
 
+    /// What is done with a version before anything else.
+    fn made(&self) -> &'static str {
+        match self.versions[0].version {
+            Version::Settings { .. } => "measured",
+            Version::Revision { .. } | Version::Program { .. } => "built",
+        }
+    }
+
     fn write_found(&self, text: &mut String, first: usize, changed: usize) {
+        if let before @ Version::Settings { .. } = &self.versions[first - 1].version {
+            let _ = writeln!(text, "before it   {}", before.in_words());
+        }
         let name = |at: usize| self.versions[at].version.name();
         let last = self.versions.len() - 1;
         let (before, good, bad) = (name(first - 1), name(0), name(last));

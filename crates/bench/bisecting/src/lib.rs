@@ -1,12 +1,12 @@
-//! Which revision or program changed a figure of a campaign, measured on the bench.
+//! Which revision, program or set of settings changed a figure of a campaign, measured on the bench.
 //!
 //! ```text
 //! gate, campaign ─► Question ┐
-//! git, programs ─► versions ─┴► Work ─► both ends ─► Ask ─► build ─► pairs ─► bisect ─► Conclusion
+//! git, programs, sets ─► versions ┴► Work ─► ends ─► Ask ─► build ─► pairs ─► bisect ─► Conclusion
 //!                                └► bisect.jsonl ◄───────────┴─────────┘
 //! ```
 //!
-//! Each question of the bisection is answered by trials of two programs, one after the other, in
+//! Each question of the bisection is answered by trials of two versions, one after the other, in
 //! one lab ([`Bench`], or another [`Measurer`]). Every answer is on the disk before the next trial
 //! begins, so that [`Work::resume`] continues an interrupted bisection. `docs/bisect.md` has the
 //! statistics, which crate `bisect` computes.
@@ -26,6 +26,7 @@ mod measurer;
 mod others;
 mod question;
 mod record;
+mod sets;
 mod shell;
 mod versions;
 mod words;
@@ -34,7 +35,7 @@ mod work;
 pub use bench::Bench;
 pub use conclusion::{Conclusion, End};
 pub use error::BisectingError;
-pub use measurer::{Fault, Measured, Measurer};
+pub use measurer::{Fault, Measured, Measurer, Subject};
 pub use others::Others;
 pub use question::Question;
 pub use record::FILE_NAME;

@@ -3,16 +3,25 @@
 use crate::BisectingError;
 use journal::record::TrialRecord;
 use stats::Quantity;
-use std::path::Path;
+use std::path::PathBuf;
 
-/// Measures programs.
+/// A version as it is measured.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Subject {
+    /// A program, in place of the one of the device.
+    Program(PathBuf),
+    /// The DUT of the campaign with this name, which has the settings of the version.
+    Dut(String),
+}
+
+/// Measures versions.
 pub trait Measurer {
-    /// Makes one trial of a program.
+    /// Makes one trial of a version.
     ///
     /// # Errors
     /// When nothing can be measured any more, or the user interrupted the trial. Faults of one
     /// trial are in its result.
-    fn measure(&mut self, program: &Path) -> Result<Measured, BisectingError>;
+    fn measure(&mut self, subject: &Subject) -> Result<Measured, BisectingError>;
 }
 
 /// The result of a trial.

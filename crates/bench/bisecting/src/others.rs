@@ -3,7 +3,7 @@
 
 use crate::question::{bare, with_program};
 use crate::record::Header as Bisected;
-use crate::{BisectingError, Version};
+use crate::{BisectingError, Subject, Version};
 use compare::{CellChange, Direction, Match, Options, Run};
 use journal::record::{FORMAT_VERSION, Header, Record, Resumed};
 use journal::{Journal, Writer};
@@ -74,7 +74,7 @@ impl Others {
     }
 }
 
-/// The name of the device with the program of a version.
+/// The name of the device as a version.
 pub(crate) fn name(header: &Bisected, version: &Version) -> String {
     let dut = &header.question.dut;
     match version {
@@ -84,33 +84,48 @@ pub(crate) fn name(header: &Bisected, version: &Version) -> String {
             let at = header.versions.iter().position(|one| one == version);
             format!("{dut}-{}", at.unwrap_or(0) + 1)
         }
+        Version::Settings { dut, .. } => dut.clone(),
     }
 }
 
-/// The plan of all cells of the device by two programs.
+/// The plan of all cells of the device by two versions.
 pub(crate) fn plan(
     header: &Bisected,
-    before: &(Version, PathBuf),
-    changed: &(Version, PathBuf),
+    before: &(Version, Subject),
+    changed: &(Version, Subject),
 ) -> Plan {
     let mut plan = bare(&header.plan);
-    let of_device = |cell: &&Cell| cell.dut.name == header.question.dut && !cell.calibration;
-    let cells = header.plan.cells.iter().filter(of_device);
-    plan.cells = cells
-        .flat_map(|cell| {
-            [before, changed].map(|(version, program)| {
-                let name = name(header, version);
-                let mut cell = cell.clone();
-                cell.id = format!("{}/{name}", cell.group);
-                cell.dut =
-                    with_program(&cell.dut, Some(version.name()), &program.to_string_lossy());
-                cell.dut.name = name;
-                cell
-            })
-        })
-        .collect();
     plan.repeats = header.repeats;
+    let mut cells = Vec::new();
+    for cell in header.plan.cells.iter().filter(|cell| !cell.calibration) {
+        for (version, subject) in [before, changed] {
+            cells.extend(of_version(header, cell, version, subject));
+        }
+    }
+    plan.cells = cells;
     plan
+}
+
+/// A cell of the campaign, measured as a version; `None` if it is another device's.
+fn of_version(
+    header: &Bisected,
+    cell: &Cell,
+    version: &Version,
+    subject: &Subject,
+) -> Option<Cell> {
+    let program = match subject {
+        Subject::Program(program) => program,
+        Subject::Dut(dut) => return (cell.dut.name == *dut).then(|| cell.clone()),
+    };
+    if cell.dut.name != header.question.dut {
+        return None;
+    }
+    let name = name(header, version);
+    let mut cell = cell.clone();
+    cell.id = format!("{}/{name}", cell.group);
+    cell.dut = with_program(&cell.dut, Some(version.name()), &program.to_string_lossy());
+    cell.dut.name = name;
+    Some(cell)
 }
 
 /// A run that has begun.

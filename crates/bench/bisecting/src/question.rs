@@ -1,6 +1,6 @@
 //! The figure that a bisection is about.
 
-use crate::BisectingError;
+use crate::{BisectingError, Subject, Version, sets};
 use bisect::Change;
 use journal::Journal;
 use journal::record::{Environment, FORMAT_VERSION, Header, Outcome, Record, TrialRecord};
@@ -33,15 +33,56 @@ impl Question {
     /// When the gate is none, or not about one cell of one device with a program.
     pub fn of(gate: &str, plan: &Plan, dut: Option<&str>) -> Result<Self, BisectingError> {
         let gate: Gate = gate.parse()?;
-        let (bound, ratio) = gate.change()?;
+        // Before the device: a gate about no versions has no devices either.
+        gate.change()?;
         refuse_labs(plan)?;
         let dut = device(&gate, plan, dut)?;
-        let cells: Vec<Cell> = plan
-            .cells
-            .iter()
-            .filter(|cell| cell.dut.name == dut)
-            .cloned()
-            .collect();
+        let cells = plan.cells.iter().filter(|cell| cell.dut.name == dut);
+        Self::about(gate, cells.cloned().collect(), dut)
+    }
+
+    /// The question of a gate about sets of a campaign's settings, and those sets as versions.
+    ///
+    /// # Errors
+    /// When the gate is none, or not about one cell of the device; when a set is none, or lacks
+    /// that cell.
+    pub fn of_settings(
+        gate: &str,
+        plan: &Plan,
+        dut: Option<&str>,
+        names: &[String],
+    ) -> Result<(Self, Vec<Version>), BisectingError> {
+        let gate: Gate = gate.parse()?;
+        gate.change()?;
+        let (dut, versions) = sets::sets(plan, dut, names)?;
+        let duts = versions.iter().filter_map(|version| match version {
+            Version::Settings { dut, .. } => Some(dut),
+            _ => None,
+        });
+        let duts: Vec<&String> = duts.collect();
+        // The gate names the device as the campaign does, without a set.
+        let cells = plan.cells.iter().filter(|cell| cell.dut.name == *duts[0]);
+        let cells = cells.cloned().map(|mut cell| {
+            cell.dut.name.clone_from(&dut);
+            cell
+        });
+        let question = Self::about(gate, cells.collect(), dut)?;
+        let group = question.group(plan);
+        for dut in duts {
+            let mut cells = plan.cells.iter();
+            if !cells.any(|cell| cell.group == group && cell.dut.name == *dut) {
+                return Err(BisectingError::mistake(
+                    format!("`{dut}` has no cell {group}, which the gate is about"),
+                    "name it in `duts` of that trial, or leave this set out",
+                ));
+            }
+        }
+        Ok((question, versions))
+    }
+
+    /// The question of a gate about the cells of a device.
+    fn about(gate: Gate, cells: Vec<Cell>, dut: String) -> Result<Self, BisectingError> {
+        let (bound, ratio) = gate.change()?;
         gate.check_between(&cells)?;
         let limited = gate.limited(&cells);
         let [cell] = limited[..] else {
@@ -75,13 +116,30 @@ impl Question {
         })
     }
 
-    /// The plan of one trial of its cell by a program.
-    pub(crate) fn trial(&self, plan: &Plan, program: &str) -> Plan {
+    /// The group of its cell.
+    fn group<'p>(&self, plan: &'p Plan) -> &'p str {
+        let cell = plan.cells.iter().find(|cell| cell.id == self.cell);
+        cell.map_or("", |cell| &cell.group)
+    }
+
+    /// The plan of one trial of its cell by a version.
+    pub(crate) fn trial(&self, plan: &Plan, subject: &Subject) -> Plan {
         let mut trial = bare(plan);
-        trial.cells.retain(|cell| cell.id == self.cell);
         trial.repeats = 1;
-        for cell in &mut trial.cells {
-            cell.dut = with_program(&cell.dut, None, program);
+        match subject {
+            Subject::Program(program) => {
+                trial.cells.retain(|cell| cell.id == self.cell);
+                for cell in &mut trial.cells {
+                    // A path that a journal can have: the programs of versions are UTF-8.
+                    cell.dut = with_program(&cell.dut, None, &program.to_string_lossy());
+                }
+            }
+            Subject::Dut(dut) => {
+                let group = self.group(plan);
+                let is_of_set =
+                    |cell: &Cell| cell.group == group && cell.dut.name == *dut && !cell.calibration;
+                trial.cells.retain(is_of_set);
+            }
         }
         trial
     }
@@ -101,7 +159,7 @@ impl Question {
         });
         journal.trials.push(record.clone());
         let results = Results::of(&journal);
-        let readings = results.cell(&self.cell)?.readings();
+        let readings = results.cell(&trial.cells.first()?.id)?.readings();
         let gate: Gate = self.gate.parse().ok()?;
         let is_asked = |reading: &&Reading| {
             let load = match gate.at {

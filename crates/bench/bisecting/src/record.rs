@@ -10,7 +10,7 @@ use serde::{Deserialize, Serialize};
 pub const FILE_NAME: &str = "bisect.jsonl";
 
 /// Version of this format.
-pub(crate) const FORMAT: u32 = 1;
+pub(crate) const FORMAT: u32 = 2;
 
 /// A record.
 #[derive(Debug, Serialize, Deserialize)]
@@ -25,7 +25,7 @@ pub(crate) enum Record {
         program: String,
         environment: Box<Environment>,
     },
-    /// A version has its program.
+    /// A version has its program; with sets of settings, the program of all of them.
     Built {
         version: usize,
         #[serde(flatten)]
@@ -70,7 +70,7 @@ pub(crate) struct Header {
     pub(crate) question: Question,
     /// From the good to the bad end.
     pub(crate) versions: Vec<Version>,
-    /// How revisions are built; `None` for programs.
+    /// How revisions are built; `None` for programs and settings.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(crate) build: Option<BuildPlan>,
     /// Repeats of all cells of the device for the changed version and the one before; 0: not

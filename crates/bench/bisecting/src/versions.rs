@@ -1,4 +1,4 @@
-//! Versions of a device: revisions of a repository, or programs.
+//! Versions of a device: revisions of a repository, programs, or sets of settings.
 
 use crate::BisectingError;
 use crate::file::{digest, is_program};
@@ -27,24 +27,44 @@ pub enum Version {
         /// SHA-256 of the file when the bisection began, in hexadecimal digits.
         sha256: String,
     },
+    /// A set of the campaign's settings.
+    Settings {
+        /// Its name.
+        name: String,
+        /// The DUT of the campaign that has it.
+        dut: String,
+        /// The settings in words.
+        settings: String,
+    },
 }
 
 impl Version {
-    /// Its name in a sentence: the beginning of its hash, or the path.
+    /// Its name in a sentence: the beginning of its hash, the path, or the name of the set.
     #[must_use]
     pub fn name(&self) -> &str {
         match self {
             Self::Revision { commit, .. } => commit.get(..COMMIT_DIGITS).unwrap_or(commit),
             Self::Program { path, .. } => path,
+            Self::Settings { name, .. } => name,
         }
     }
 
-    /// Its name with its subject.
+    /// Its name with its subject or settings.
     #[must_use]
     pub fn in_words(&self) -> String {
         match self {
             Self::Revision { subject, .. } => format!("{} {subject}", self.name()),
             Self::Program { path, .. } => path.clone(),
+            Self::Settings { name, settings, .. } => format!("{name}: {settings}"),
+        }
+    }
+
+    /// The word for versions of its kind.
+    pub(crate) const fn noun(&self) -> &'static str {
+        match self {
+            Self::Revision { .. } => "revision",
+            Self::Program { .. } => "program",
+            Self::Settings { .. } => "set",
         }
     }
 }

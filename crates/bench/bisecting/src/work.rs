@@ -10,8 +10,8 @@ use crate::conclusion::Conclusion;
 use crate::figures::Figures;
 use crate::file::digest;
 use crate::others::{self, Others};
-use crate::record::{FILE_NAME, Header, Record};
-use crate::{BisectingError, Measurer, Question, Version};
+use crate::record::{FILE_NAME, Header, Made, Record};
+use crate::{BisectingError, Measurer, Question, Subject, Version};
 use bisect::{Bisection, Entry, Outcome, Step};
 use guard::Component;
 use journal::{JournalError, Lines};
@@ -29,10 +29,12 @@ pub struct Work {
     lines: Lines,
     header: Header,
     bisection: Bisection,
-    /// `None` for programs.
+    /// `None` for programs and settings.
     builder: Option<Builder>,
-    /// Programs that were made or checked since this start.
-    programs: BTreeMap<usize, PathBuf>,
+    /// Versions that were made or checked since this start.
+    subjects: BTreeMap<usize, Subject>,
+    /// SHA-256 of the program that all sets of settings run, if the campaign names one.
+    digest: Option<String>,
     /// Why versions were skipped.
     reasons: BTreeMap<usize, String>,
     figures: Figures,
@@ -67,10 +69,14 @@ impl Work {
     /// The plan of one trial, to check this machine for programs.
     #[must_use]
     pub fn trial(&self) -> Plan {
-        // With any existing program: the versions need not be built yet.
-        let program = std::env::current_exe().unwrap_or_default();
-        let question = &self.header.question;
-        question.trial(&self.header.plan, &program.to_string_lossy())
+        let subject = match &self.header.versions[0] {
+            Version::Settings { dut, .. } => Subject::Dut(dut.clone()),
+            // With any existing program: the versions need not be built yet.
+            Version::Revision { .. } | Version::Program { .. } => {
+                Subject::Program(std::env::current_exe().unwrap_or_default())
+            }
+        };
+        self.header.question.trial(&self.header.plan, &subject)
     }
 
     /// Whether nothing is left to be measured.
@@ -102,20 +108,26 @@ impl Work {
     }
 
     /// Makes the programs of both ends, before anything else: without them nothing can be
-    /// compared.
+    /// compared. For sets of settings, the program of the device.
     ///
     /// # Errors
     /// When one cannot be made, when both are the same, and when the user interrupted it.
     pub fn make_ends(&mut self) -> Result<(), BisectingError> {
+        if matches!(self.header.versions[0], Version::Settings { .. }) {
+            return self.prepare_sets();
+        }
         let last = self.header.versions.len() - 1;
         let mut digests = Vec::new();
         for (end, version) in [("good", 0), ("bad", last)] {
-            match self.program(version)? {
-                Ok(program) => digests.push(digest(&program)?),
+            match self.subject(version)? {
+                Ok(Subject::Program(program)) => digests.push(digest(&program)?),
+                Ok(Subject::Dut(_)) => {}
                 Err(problem) => return Err(self.end(end, version, problem)),
             }
         }
-        if digests[0] == digests[1] {
+        if let [good, bad] = &digests[..]
+            && good == bad
+        {
             return Err(BisectingError::mistake(
                 format!(
                     "the programs of both ends are equal, byte by byte: {} and {}",
@@ -151,11 +163,11 @@ impl Work {
     /// When an end cannot be measured, and when it broke off: it can be resumed then.
     pub fn search(&mut self, measurer: &mut dyn Measurer) -> Result<(), BisectingError> {
         while let Step::Measure(ask) = self.bisection.step().clone() {
-            let mut programs = Vec::new();
+            let mut subjects = Vec::new();
             let mut broken = None;
             for version in [ask.candidate, ask.reference] {
-                match self.program(version)? {
-                    Ok(program) => programs.push(program),
+                match self.subject(version)? {
+                    Ok(subject) => subjects.push(subject),
                     Err(problem) => {
                         broken = Some((version, problem));
                         break;
@@ -166,8 +178,7 @@ impl Work {
                 self.skip(&ask, version, problem)?;
                 continue;
             }
-            let programs = [&*programs[0], &*programs[1]];
-            let answer = self.measure(&ask, programs, measurer);
+            let answer = self.measure(&ask, [&subjects[0], &subjects[1]], measurer);
             // Pairs that are complete count, also if the last one broke off.
             if !answer.ratios.is_empty() {
                 self.bisection.record(&answer.ratios)?;
@@ -194,14 +205,17 @@ impl Work {
         };
         let mut pair = Vec::new();
         for version in [before, changed] {
-            match self.program(version)? {
-                Ok(program) => pair.push((self.header.versions[version].clone(), program)),
+            match self.subject(version)? {
+                Ok(subject) => pair.push((self.header.versions[version].clone(), subject)),
                 Err(problem) => return Err(self.end("measured", version, problem)),
             }
         }
         let [before, changed] = [&pair[0], &pair[1]];
         let mut plan = others::plan(&self.header, before, changed);
-        software::prepare(&mut plan, &BTreeMap::new(), &self.interrupt, &self.reporter)?;
+        // The program of sets is prepared already.
+        if matches!(before.1, Subject::Program(_)) {
+            software::prepare(&mut plan, &BTreeMap::new(), &self.interrupt, &self.reporter)?;
+        }
         self.reporter.notice(&format!(
             "what else changed: {} of {}, {} each\n",
             counted(plan.cells.len() as u64, "cell"),
@@ -262,13 +276,58 @@ impl Work {
         Some((found.first - 1, found.last))
     }
 
-    /// The program of a version; an inner error is the reason for a missing one.
-    fn program(&mut self, version: usize) -> Result<Result<PathBuf, String>, BisectingError> {
-        if let Some(program) = self.programs.get(&version) {
-            return Ok(Ok(program.clone()));
+    /// Finds or builds the program of the device that has the sets of settings, and checks that it
+    /// is the one that the bisection began with.
+    fn prepare_sets(&mut self) -> Result<(), BisectingError> {
+        let mut plan = self.header.plan.clone();
+        let versions = &self.header.versions;
+        plan.cells.retain(|cell| {
+            let is_dut = |version: &Version| matches!(version, Version::Settings { dut, .. } if *dut == cell.dut.name);
+            versions.iter().any(is_dut)
+        });
+        software::prepare(&mut plan, &BTreeMap::new(), &self.interrupt, &self.reporter)
+            .map_err(|error| self.broke_off(error.into()))?;
+        for prepared in plan.cells {
+            let mut cells = self.header.plan.cells.iter_mut();
+            if let Some(cell) = cells.find(|cell| cell.id == prepared.id) {
+                cell.dut = prepared.dut;
+            }
+        }
+        let trial = self.trial();
+        let found = trial.cells.first();
+        let Some(found) = found.and_then(|cell| cell.dut.software.found.as_ref()) else {
+            return Ok(());
+        };
+        match &self.digest {
+            Some(digest) if *digest == found.sha256 => {}
+            // Answers about another program would be mixed with those about this one.
+            Some(_) => {
+                return Err(BisectingError::mistake(
+                    format!("{} has changed since the bisection began", found.path),
+                    "restore it, or begin another bisection",
+                ));
+            }
+            None => {
+                let made = Made {
+                    sha256: found.sha256.clone(),
+                    was_cached: false,
+                    duration_ns: 0,
+                };
+                self.lines.append(&Record::Built { version: 0, made })?;
+                self.digest = Some(found.sha256.clone());
+            }
+        }
+        Ok(())
+    }
+
+    /// A version to measure; an inner error is the reason for a missing program.
+    fn subject(&mut self, version: usize) -> Result<Result<Subject, String>, BisectingError> {
+        if let Some(subject) = self.subjects.get(&version) {
+            return Ok(Ok(subject.clone()));
         }
         let of = &self.header.versions[version];
         let program = match (of, &self.builder) {
+            (Version::Settings { dut, .. }, _) => return Ok(Ok(Subject::Dut(dut.clone()))),
             (Version::Program { path, sha256 }, _) => {
                 let program = PathBuf::from(path);
                 // Answers about another program would be mixed with those about this one.
@@ -294,8 +353,9 @@ impl Work {
             }
             (Version::Revision { .. }, None) => unreachable!("revisions have a build"),
         };
-        self.programs.insert(version, program.clone());
-        Ok(Ok(program))
+        let subject = Subject::Program(program);
+        self.subjects.insert(version, subject.clone());
+        Ok(Ok(subject))
     }
 
     fn skip(
@@ -333,8 +393,13 @@ impl Work {
             end,
             version: self.header.versions[version].name().to_owned(),
             problem,
-            help: "everything is compared with the ends: name others, or correct the build"
-                .to_owned(),
+            help: format!(
+                "everything is compared with the ends: name others, or correct the {}",
+                match self.header.versions[version] {
+                    Version::Settings { .. } => "settings",
+                    Version::Revision { .. } | Version::Program { .. } => "build",
+                }
+            ),
         }
     }
 
@@ -357,10 +422,7 @@ impl Work {
     }
 
     fn noun(&self) -> &'static str {
-        match self.builder {
-            Some(_) => "revision",
-            None => "program",
-        }
+        self.header.versions[0].noun()
     }
 }
 
@@ -400,6 +462,7 @@ fn replayed(
                 replayed.others = Component::new(run).ok().map(|run| run.as_str().to_owned());
             }
             Record::End { .. } => replayed.has_ended = true,
+            Record::Built { version: 0, made } => replayed.digest = Some(made.sha256),
             Record::Header(_)
             | Record::Opened { .. }
             | Record::Built { .. }
@@ -411,6 +474,7 @@ fn replayed(
 
 #[derive(Default)]
 struct Replayed {
+    digest: Option<String>,
     reasons: BTreeMap<usize, String>,
     figures: Figures,
     others: Option<String>,

@@ -21,7 +21,7 @@ pub(crate) struct Bisect {
     )]
     pub(crate) gate: Option<String>,
     /// A revision of the git repository without the change
-    #[arg(long, value_name = "REV", requires = "bad", conflicts_with_all = ["programs", "resume"])]
+    #[arg(long, value_name = "REV", requires = "bad", conflicts_with_all = ["programs", "settings", "resume"])]
     pub(crate) good: Option<String>,
     /// A later revision with it
     #[arg(long, value_name = "REV", requires = "good")]
@@ -51,9 +51,18 @@ pub(crate) struct Bisect {
         value_delimiter = ',',
         conflicts_with = "resume"
     )]
-    #[arg(required_unless_present_any = ["good", "resume"])]
+    #[arg(required_unless_present_any = ["good", "settings", "resume"])]
     pub(crate) programs: Vec<PathBuf>,
-    /// The device that runs them [default: the only one with a program]
+    /// Sets of the device's `settings` instead of revisions: from the one without the change to one
+    /// with it
+    #[arg(
+        long,
+        value_name = "SET,SET",
+        value_delimiter = ',',
+        conflicts_with_all = ["programs", "resume"]
+    )]
+    pub(crate) settings: Vec<String>,
+    /// The device that has these versions [default: the only one with a program, or with these sets]
     #[arg(long, value_name = "NAME", conflicts_with = "resume")]
     pub(crate) dut: Option<String>,
     /// Lab file, or one of `examples`, on this machine

@@ -1,4 +1,4 @@
-//! `cipherbench bisect`: which revision or program changed a figure.
+//! `cipherbench bisect`: which revision, program or set of settings changed a figure.
 
 use super::resume::agrees;
 use crate::cli::{Bisect, Output, Watching};
@@ -96,6 +96,7 @@ fn request(arguments: &Bisect) -> Result<Request, Failure> {
             cache: arguments.cache.clone(),
             afresh: arguments.rebuild,
         },
+        _ if !arguments.settings.is_empty() => Source::Settings(arguments.settings.clone()),
         _ => Source::Programs(programs.clone()),
     };
     let words = std::env::args_os().map(|word| word.to_string_lossy().into_owned());

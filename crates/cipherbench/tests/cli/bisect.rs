@@ -1,4 +1,4 @@
-//! `bisect`: mistakes that are refused before anything is made, and one bisection in a lab.
+//! `bisect`: mistakes that are refused before anything is made, and bisections in a lab.
 //! Bisections over known truth are tests of `bisecting`.
 
 use crate::support::{Ended, PROGRAM, Sandbox, end};
@@ -94,6 +94,31 @@ pub(crate) fn mistakes_of_a_bisection_are_reported_before_anything_is_made() {
         bisect(&sandbox, "main~1", gate, &["--dut", "direct"]),
         "error: the device `direct` runs no program",
     );
+    let settings = |names: &str, more: &[&str]| {
+        let words = ["bisect", "campaign.yaml", "--lab", "lab.yaml", "--gate"];
+        let words = words.into_iter().chain([gate, "--settings", names]);
+        let words: Vec<&str> = words.chain(more.iter().copied()).collect();
+        end(&mut sandbox.program(&words))
+    };
+    refused(settings("a,b", &["--good", "main"]), "--settings");
+    refused(
+        settings("a,b", &[]),
+        "error: no device of the campaign has `settings`",
+    );
+    sandbox.write("campaign.yaml", WINDOWS);
+    refused(
+        settings("usual", &[]),
+        "error: a bisection of one set of settings",
+    );
+    refused(
+        settings("usual,tiny", &[]),
+        "error: `direct` has no settings `tiny`\nhelp: its sets are usual, reno, small, same",
+    );
+    refused(
+        settings("usual,small,same", &[]),
+        "error: the sets of both ends are equal: `usual` and `same`",
+    );
+    sandbox.write("campaign.yaml", CAMPAIGN);
     sandbox.write("device/source.sh", "changed");
     refused(
         bisect(&sandbox, "main~1", gate, &[]),
@@ -102,12 +127,15 @@ pub(crate) fn mistakes_of_a_bisection_are_reported_before_anything_is_made() {
 }
 
 /// A version of our encryptor: with `pauses`, stopped for two thirds of the time.
-fn version(sandbox: &Sandbox, name: &str, pauses: bool) {
+fn script(name: &str, pauses: bool) -> String {
     let slow = "pid=$$\n\
                 (while kill -STOP $pid; do sleep 0.02; kill -CONT $pid; sleep 0.01; done) &\n";
     let slow = if pauses { slow } else { "" };
-    let script = format!("#!/bin/sh\n# {name}\n{slow}exec {PROGRAM} \"$@\"\n");
-    sandbox.write(name, &script);
+    format!("#!/bin/sh\n# {name}\n{slow}exec {PROGRAM} \"$@\"\n")
+}
+
+fn version(sandbox: &Sandbox, name: &str, pauses: bool) {
+    sandbox.write(name, &script(name, pauses));
     fs::set_permissions(sandbox.path(name), Permissions::from_mode(0o755)).expect("our own file");
 }
 
@@ -134,7 +162,14 @@ pub(crate) fn the_program_that_slows_a_tunnel_is_named() {
         "--json",
         "--quiet",
     ];
-    let ended = end(&mut sandbox.program(&words));
+    let result = found(end(&mut sandbox.program(&words)), 2);
+    let named = result["versions"][2].to_string();
+    assert!(named.contains("v3"), "{named}");
+    assert!(result["change"]["low"].as_f64() > Some(1.5), "{result}");
+}
+
+/// The result of a bisection that must have named one version.
+fn found(ended: Ended, place: usize) -> Value {
     if let Some(4 | 5) = ended.code {
         // Too much other work, or too little difference because of it: never a wrong name.
         busy::too_busy(ended.stderr);
@@ -142,9 +177,86 @@ pub(crate) fn the_program_that_slows_a_tunnel_is_named() {
     let ended = ended.exits(0);
     let result: Value = serde_json::from_str(&ended.stdout).expect("JSON");
     assert_eq!(result["outcome"], "found", "{result}");
-    let place = result["first"].as_u64().expect("a version") as usize;
-    assert_eq!((place, &result["last"]), (2, &result["first"]), "{result}");
-    let named = result["versions"][place].to_string();
-    assert!(named.contains("v3"), "{named}");
+    assert_eq!(result["first"], place, "{result}");
+    assert_eq!(result["last"], place, "{result}");
+    result
+}
+
+/// A repository of 32 commits after the good one: the last of them slows the device, and the one
+/// that is asked for first does not build.
+pub(crate) fn the_commit_of_32_that_slows_a_tunnel_is_named() {
+    let sandbox = Sandbox::new();
+    device(&sandbox);
+    for at in 0..=32 {
+        if at == 16 {
+            git(&sandbox, &["rm", "--quiet", "source.sh"]);
+            git(&sandbox, &["commit", "--quiet", "--message", "commit 16"]);
+            continue;
+        }
+        let name = format!("commit {at}");
+        sandbox.write("device/source.sh", &script(&name, at == GUILTY));
+        git(&sandbox, &["add", "."]);
+        git(&sandbox, &["commit", "--quiet", "--message", &name]);
+    }
+    let more = ["--pairs", "400", "--json", "--quiet"];
+    let gate = "ping p50 rises > 90 %";
+    let result = found(bisect(&sandbox, "main~32", gate, &more), GUILTY);
+    assert_eq!(result["versions"][GUILTY]["subject"], "commit 32");
+    let broken = result["versions"][16]["skipped"].as_str();
+    let words = "does not build: ";
+    assert!(broken.is_some_and(|it| it.starts_with(words)), "{result}");
     assert!(result["change"]["low"].as_f64() > Some(1.5), "{result}");
+    assert_eq!(git(&sandbox, &["worktree", "list"]).lines().count(), 1);
+}
+
+/// Behind a slow commit others are slow too, and figures of a stopped device scatter: it takes
+/// minutes to find two of them equal.
+const GUILTY: usize = 32;
+
+const WINDOWS: &str = "\
+campaign: windows
+repeats: 1
+duts:
+  - direct:
+      settings:
+        usual: {}
+        reno: { stations: { sysctls: { net.ipv4.tcp_congestion_control: reno } } }
+        small: { stations: { sysctls: { net.ipv4.tcp_rmem: 4096 8192 8192 } } }
+        same: {}
+trials:
+  - tcp: { mtu: 1400 B, duration: 1 s, warmup: 0 s }
+";
+
+pub(crate) fn the_set_with_a_small_window_is_named() {
+    let sandbox = Sandbox::new();
+    sandbox.write("campaign.yaml", WINDOWS);
+    let words = [
+        "bisect",
+        "campaign.yaml",
+        "--lab",
+        "lab.yaml",
+        "--settings",
+        "usual,reno,small",
+        "--gate",
+        "tcp throughput drops > 50 %",
+        "--pairs",
+        "300",
+        "--json",
+        "--quiet",
+    ];
+    let result = found(end(&mut sandbox.program(&words)), 2);
+    let named = &result["versions"][2];
+    assert_eq!(named["name"], "small", "{named}");
+    assert_eq!(
+        named["settings"],
+        "stations net.ipv4.tcp_rmem = 4096 8192 8192"
+    );
+    assert!(result["change"]["high"].as_f64() < Some(0.7), "{result}");
+    // All cells of both sets are compared at the end.
+    let run = &result["others"]["run"];
+    let report = sandbox.path(run.as_str().expect("a run")).join("report.md");
+    let report = fs::read_to_string(report).expect("a report");
+    for dut in ["direct reno", "direct small"] {
+        assert!(report.contains(dut), "{dut}: {report}");
+    }
 }

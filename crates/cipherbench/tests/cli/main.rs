@@ -368,7 +368,11 @@ fn main() -> ExitCode {
             cpus_of_a_host_are_used_recorded_and_checked,
         ),
         tests!(None, devices: speeds_of_devices_are_a_run),
-        tests!(no_lab, bisect: the_program_that_slows_a_tunnel_is_named),
+        tests!(no_lab, bisect:
+            the_program_that_slows_a_tunnel_is_named,
+            the_commit_of_32_that_slows_a_tunnel_is_named,
+            the_set_with_a_small_window_is_named,
+        ),
         tests!(no_lab, version_settings: a_smaller_window_is_applied_compared_and_restored),
         tests!(no_lab, runs: json_output_is_pure_and_quiet_prints_nothing_else),
         tests!(no_lab, faults: doctor_applies_settings_and_reverts_them_exactly),

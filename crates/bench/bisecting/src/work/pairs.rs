@@ -3,9 +3,8 @@
 use super::Work;
 use crate::record::Record;
 use crate::words::percent;
-use crate::{BisectingError, Fault, Measurer};
+use crate::{BisectingError, Fault, Measurer, Subject};
 use bisect::{Ask, LogRatio, Order, Test};
-use std::path::Path;
 use units::human::counted;
 
 /// Trials in a row without a figure after which a version cannot be measured.
@@ -31,16 +30,16 @@ pub(super) enum End {
 }
 
 impl Work {
-    /// Measures the pairs of an ask; `programs`: candidate, reference.
+    /// Measures the pairs of an ask; `subjects`: candidate, reference.
     pub(super) fn measure(
         &mut self,
         ask: &Ask,
-        programs: [&Path; 2],
+        subjects: [&Subject; 2],
         measurer: &mut dyn Measurer,
     ) -> Answer {
         let mut ratios = Vec::new();
         for order in &ask.pairs {
-            match self.pair(ask, *order, programs, measurer) {
+            match self.pair(ask, *order, subjects, measurer) {
                 Ok(ratio) => ratios.push(ratio),
                 Err(end) => return Answer { ratios, end },
             }
@@ -55,7 +54,7 @@ impl Work {
         &mut self,
         ask: &Ask,
         order: Order,
-        [candidate, reference]: [&Path; 2],
+        [candidate, reference]: [&Subject; 2],
         measurer: &mut dyn Measurer,
     ) -> Result<LogRatio, End> {
         let candidate = (ask.candidate, candidate);
@@ -83,14 +82,14 @@ impl Work {
     /// Makes one trial of a version; `None` without a figure.
     fn figure_of(
         &mut self,
-        (version, program): (usize, &Path),
+        (version, subject): (usize, &Subject),
         busy: &mut u32,
         measurer: &mut dyn Measurer,
     ) -> Result<Option<f64>, End> {
         self.interrupt
             .check()
             .map_err(|error| End::Broken(error.into()))?;
-        let measured = measurer.measure(program).map_err(End::Broken)?;
+        let measured = measurer.measure(subject).map_err(End::Broken)?;
         let figure = measured.figure.as_ref().ok().copied();
         let record = Record::Trial {
             version,

@@ -40,6 +40,8 @@ pub enum Source {
     },
     /// Programs, from the good to the bad one.
     Programs(Vec<PathBuf>),
+    /// Sets of the `settings` of a device, by their names, from the good to the bad one.
+    Settings(Vec<String>),
 }
 
 /// A bisection to begin.
@@ -49,7 +51,7 @@ pub struct Request {
     pub plan: Plan,
     /// The change, as a gate.
     pub gate: String,
-    /// The device; `None`: the only one with a program.
+    /// The device; `None`: the only one with a program, or with the sets of settings.
     pub dut: Option<String>,
     /// The versions.
     pub source: Source,
@@ -89,9 +91,14 @@ impl Work {
         reporter: &Reporter,
         interrupt: &Interrupt,
     ) -> Result<Self, BisectingError> {
-        let question = Question::of(&request.gate, &request.plan, request.dut.as_deref())?;
-        let (versions, build, afresh) = match &request.source {
-            Source::Programs(paths) => (versions::programs(paths)?, None, false),
+        let (gate, dut) = (&request.gate, request.dut.as_deref());
+        let question = || Question::of(gate, &request.plan, dut);
+        let (question, versions, build, afresh) = match &request.source {
+            Source::Programs(paths) => (question()?, versions::programs(paths)?, None, false),
+            Source::Settings(names) => {
+                let of = Question::of_settings(gate, &request.plan, dut, names)?;
+                (of.0, of.1, None, false)
+            }
             Source::Revisions {
                 repository,
                 good,
@@ -99,11 +106,12 @@ impl Work {
                 afresh,
                 ..
             } => {
+                let question = question()?;
                 let repository = Repository::of(repository)?;
                 repository.refuse_changes()?;
                 let versions = repository.revisions(good, bad)?;
                 let build = build_plan(&request.source, &repository, &request.plan, &question)?;
-                (versions, Some(build), *afresh)
+                (question, versions, Some(build), *afresh)
             }
         };
         let started_unix_ns = unix_ns();
@@ -136,7 +144,8 @@ impl Work {
             header,
             bisection,
             builder,
-            programs: BTreeMap::new(),
+            subjects: BTreeMap::new(),
+            digest: None,
             reasons: BTreeMap::new(),
             figures: Figures::default(),
             faults: BTreeMap::new(),
@@ -196,7 +205,8 @@ impl Work {
             lines,
             bisection,
             builder,
-            programs: BTreeMap::new(),
+            subjects: BTreeMap::new(),
+            digest: replayed.digest,
             reasons: replayed.reasons,
             figures: replayed.figures,
             faults: BTreeMap::new(),
@@ -258,7 +268,7 @@ fn demands(header: &Header) -> Vec<String> {
     );
     let programs = header.versions.iter().filter_map(|version| match version {
         Version::Program { path, .. } => Some(format!("program: {path}")),
-        Version::Revision { .. } => None,
+        Version::Revision { .. } | Version::Settings { .. } => None,
     });
     demands.extend(programs);
     demands
@@ -303,7 +313,7 @@ fn build_plan(
         ..
     } = source
     else {
-        unreachable!("programs are not built")
+        unreachable!("only revisions are built")
     };
     if command.trim().is_empty() {
         return Err(BisectingError::mistake(

@@ -4,4 +4,5 @@ mod bad_input;
 mod programs;
 mod resume;
 mod revisions;
+mod settings;
 mod support;

@@ -31,6 +31,37 @@ fn the_guilty_revision_of_33_is_named_and_few_are_built() {
 }
 
 #[test]
+fn a_revision_of_32_that_costs_2_percent_is_named_at_a_scatter_of_2_percent() {
+    let place = Place::empty();
+    for at in 0..=32 {
+        let speed = if at < 21 { 1.0 } else { 0.98 };
+        let works = format!("echo 'speed {speed} of {at}' > device");
+        // The search asks for the middle first.
+        let broken = "echo lane.c: no such function >&2; exit 3";
+        place.revision(at, if at == 16 { broken } else { &works });
+    }
+    let conclusion = place.bisect(32, &mut Simulated::new(0.02, 8));
+    let text = conclusion.text();
+    assert_eq!(conclusion.outcome, End::Found, "{text}");
+    assert_eq!(
+        (conclusion.first, conclusion.last),
+        (Some(21), Some(21)),
+        "{text}"
+    );
+    let change = conclusion.change.unwrap();
+    assert!(change.low < 0.98 && change.high > 0.98, "{change:?}");
+    assert!(conclusion.probability > Some(0.97), "{text}");
+    assert!(text.contains("skipped     "), "{text}");
+    assert!(
+        text.contains("`sh ./build.sh` ended with exit status: 3"),
+        "{text}"
+    );
+    // As few as without noise: five steps, both ends, the one before the change, the skipped one.
+    assert!(place.built().len() <= 10, "{:?}", place.built());
+    place.has_no_work_tree();
+}
+
+#[test]
 fn without_a_difference_nothing_between_the_ends_is_built() {
     let place = Place::with_speeds([1.0; 9]);
     let conclusion = place.bisect(8, &mut Simulated::new(0.01, 2));

@@ -1,7 +1,7 @@
 //! A repository of a made-up device, and a bench that knows its truth.
 
 use bisecting::{
-    BisectingError, Conclusion, Fault, Measured, Measurer, Request, Resume, Source, Work,
+    BisectingError, Conclusion, Fault, Measured, Measurer, Request, Resume, Source, Subject, Work,
 };
 use campaign::HostFacts;
 use plan::Plan;
@@ -31,7 +31,11 @@ pub(crate) const GATE: &str = "tcp mtu=1500 throughput drops > 2 %";
 pub(crate) const BUILD: &str = "sh ./build.sh";
 
 pub(crate) fn plan() -> Plan {
-    let campaign = campaign::from_text("campaign.yaml", CAMPAIGN).unwrap();
+    plan_of(CAMPAIGN)
+}
+
+pub(crate) fn plan_of(campaign: &str) -> Plan {
+    let campaign = campaign::from_text("campaign.yaml", campaign).unwrap();
     let host = HostFacts { cores: 4 };
     campaign.plan(&campaign.usual_lab(), &host).unwrap()
 }
@@ -187,7 +191,7 @@ pub(crate) fn to_end(
     work.conclude()
 }
 
-/// A bench whose figures are the speeds in the programs, with scatter.
+/// A bench whose figures are the speeds in the programs or names of sets, with scatter.
 pub(crate) struct Simulated {
     scatter: f64,
     state: u64,
@@ -227,7 +231,7 @@ impl Simulated {
 }
 
 impl Measurer for Simulated {
-    fn measure(&mut self, program: &Path) -> Result<Measured, BisectingError> {
+    fn measure(&mut self, subject: &Subject) -> Result<Measured, BisectingError> {
         self.trials += 1;
         if self
             .interrupted_after
@@ -235,7 +239,10 @@ impl Measurer for Simulated {
         {
             return Err(LabError::Interrupted.into());
         }
-        let text = fs::read_to_string(program).unwrap();
+        let text = match subject {
+            Subject::Program(program) => fs::read_to_string(program).unwrap(),
+            Subject::Dut(dut) => dut.replace('-', " "),
+        };
         let mut words = text.split_whitespace();
         let speed = words.find(|word| *word == "speed").and(words.next());
         let is_busy = self.next() % 100 < self.busy_percent;
