@@ -3,22 +3,24 @@
 use crate::PORT;
 use crate::error::CheckError;
 use crate::interfaces::{Interface, interfaces};
-use std::net::{IpAddr, SocketAddr, ToSocketAddrs};
+use std::net::{IpAddr, Ipv6Addr, SocketAddr, ToSocketAddrs};
 
 /// Splits off a port. A bare IPv6 address has none.
 fn split(text: &str) -> Option<(&str, u16)> {
-    if text.parse::<IpAddr>().is_ok() {
+    if let Some(rest) = text.strip_prefix('[') {
+        let (host, port) = rest.split_once(']')?;
+        host.parse::<Ipv6Addr>().ok()?;
+        return match port.strip_prefix(':') {
+            Some(port) => Some((host, port.parse().ok()?)),
+            None => port.is_empty().then_some((host, PORT)),
+        };
+    }
+    if text.parse::<Ipv6Addr>().is_ok() {
         return Some((text, PORT));
     }
-    match text.rsplit_once(':') {
+    match text.split_once(':') {
         None => Some((text, PORT)),
-        Some((host, port)) => {
-            let host = host
-                .strip_prefix('[')
-                .and_then(|host| host.strip_suffix(']'))
-                .unwrap_or(host);
-            Some((host, port.parse().ok()?))
-        }
+        Some((host, port)) => Some((host, port.parse().ok()?)),
     }
 }
 
@@ -104,6 +106,18 @@ mod tests {
         assert_eq!(split("gw2:9"), Some(("gw2", 9)));
         assert_eq!(split("fd00::2"), Some(("fd00::2", PORT)));
         assert_eq!(split("[fd00::2]:9"), Some(("fd00::2", 9)));
+        assert_eq!(split("[fd00::2]"), Some(("fd00::2", PORT)));
+        for wrong in [
+            "[fd00::2",
+            "[fd00::2]9",
+            "[gw2]:9",
+            "[10.9.0.2]:9",
+            "fd00::2::9",
+        ] {
+            assert_eq!(split(wrong), None, "{wrong}");
+        }
+        let listening = listening_address(Some("[fd00::2]:9")).unwrap();
+        assert_eq!(listening.to_string(), "[fd00::2]:9");
         assert_eq!(split("gw2:x"), None);
         let own = peer_address("127.0.0.1:9").unwrap();
         assert_eq!(own.to_string(), "127.0.0.1:9");

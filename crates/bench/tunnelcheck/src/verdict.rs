@@ -234,10 +234,15 @@ fn help(findings: &Findings, verdict: &Verdict) -> Vec<String> {
         .map(|mtu| mtu.passed_bytes)
         .min();
     if let Some(bytes) = smallest {
-        let interface = named(&findings.here);
-        add(format!(
-            "ip link set dev {interface} mtu {bytes} (both hosts), or let ICMP through"
-        ));
+        let [here, there] = [&findings.here, &findings.there].map(named);
+        add(if here == there {
+            format!("both hosts: ip link set dev {here} mtu {bytes}; or let ICMP through")
+        } else {
+            format!(
+                "here: ip link set dev {here} mtu {bytes}; there: ip link set dev {there} mtu \
+                 {bytes}; or let ICMP through"
+            )
+        });
     }
     for way in Way::BOTH {
         let (sender, at_sender, at_receiver) = match way {

@@ -100,6 +100,8 @@ fn listen(
     if !arguments.token_on_stdin {
         let to = match address.port() {
             PORT => address.ip().to_string(),
+            // Some shells take brackets for a pattern.
+            _ if address.is_ipv6() => format!("'{address}'"),
             _ => address.to_string(),
         };
         let token = token.digits();

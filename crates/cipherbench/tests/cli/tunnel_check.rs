@@ -183,7 +183,60 @@ pub(crate) fn a_black_hole_of_the_mtu_is_named() {
         said.contains("BLACK HOLE: 1301 to 1500 B vanish without a report"),
         "{said}"
     );
-    assert!(said.contains("ip link set dev w0 mtu 1300"), "{said}");
+    let help = "here: ip link set dev w0 mtu 1300; there: ip link set dev w1 mtu 1300";
+    assert!(said.contains(help), "{said}");
+}
+
+/// Hosts with IPv6 alone: through our tunnel, and beneath it at another port, where longer packets
+/// vanish.
+pub(crate) fn ipv6_is_checked_as_ipv4_is() {
+    let networks = Networks::new();
+    let run = |network: usize, script: &str| end(&mut networks.script(network, script)).exits(0);
+    for (own, peer, link) in [(1, 2, "w0"), (2, 1, "w1")] {
+        let script = format!(
+            "echo 0 >/proc/sys/net/ipv6/conf/default/disable_ipv6 && \
+             echo 0 >/proc/sys/net/ipv6/conf/{link}/disable_ipv6 && ip address flush dev {link} && \
+             ip address add fd00:9::{own}/64 dev {link} nodad"
+        );
+        run(own, &script);
+        let config = format!(
+            "local: fd00:9::{own}\nremote: fd00:9::{peer}\nkeys: {{ static: {own}.key }}\n\
+             tunnel: {{ address: \"fd00:5:{own}::1/64\", routes: [\"fd00:5:{peer}::/64\"] }}\n"
+        );
+        networks.sandbox.write(&format!("{own}.yaml"), &config);
+    }
+    let gateways = [1, 2].map(|network| networks.start_gateway(network));
+    let (ended, answer) = check(&networks, "fd00:5:2::1", "");
+    repeat_if_joined(&answer);
+    let ended = ended.exits(0);
+    let title = "fd00:5:2::1 over cb0 (tun), checked in ";
+    assert!(ended.stdout.starts_with(title), "{}", ended.stdout);
+    for way in ["from_here", "to_here"] {
+        let found = &answer["encrypted"][way];
+        assert_eq!(found["sealed"], "yes", "{answer:#}");
+        assert_eq!(found["form"], "ESP in UDP", "{answer:#}");
+        assert_eq!(answer["mtu"][way]["is_black_hole"], false, "{answer:#}");
+        let goodput = &answer["tcp"][way]["goodput"]["bps"];
+        assert!(goodput.as_f64() > Some(0.0), "{answer:#}");
+    }
+    for gateway in gateways {
+        terminate(gateway).exits(0);
+    }
+    for network in [1, 2] {
+        let drop = "nft 'add table inet hole; \
+                    add chain inet hole in { type filter hook input priority -300; }; \
+                    add rule inet hole in meta length > 1340 drop'";
+        run(network, drop);
+    }
+    let (ended, answer) = check(&networks, "[fd00:9::2]:9000", "");
+    ended.exits(1);
+    for way in ["from_here", "to_here"] {
+        assert_eq!(answer["encrypted"][way]["sealed"], "no", "{answer:#}");
+        let mtu = &answer["mtu"][way];
+        assert_eq!(mtu["known_bytes"], 1500, "{answer:#}");
+        assert_eq!(mtu["passed_bytes"], 1340, "{answer:#}");
+        assert_eq!(mtu["is_black_hole"], true, "{answer:#}");
+    }
 }
 
 pub(crate) fn a_check_that_cannot_be_made_is_one_clear_error() {

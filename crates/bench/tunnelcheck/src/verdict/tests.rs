@@ -162,7 +162,14 @@ fn a_black_hole_explains_a_stall() {
     assert_eq!(verdict.limits.from_here, Some(stall));
     assert_eq!(
         verdict.help,
-        ["ip link set dev wg0 mtu 1300 (both hosts), or let ICMP through"]
+        [
+            "here: ip link set dev wg0 mtu 1300; there: ip link set dev wg7 mtu 1300; or let ICMP through"
+        ]
+    );
+    findings.there.interface = "wg0".to_owned();
+    assert_eq!(
+        Verdict::of(&findings).help,
+        ["both hosts: ip link set dev wg0 mtu 1300; or let ICMP through"]
     );
 }
 
