@@ -174,21 +174,17 @@ fn node_settings(map: &Map<'_>, key: &'static str) -> Result<NodeSettings, Repor
 fn read_sysctls(node: Node<'_>) -> Result<BTreeMap<String, String>, Reported> {
     let sysctls = node.entries(|name, value| {
         if !is_sysctl(name.value) {
-            let (what, help) = if name.value.starts_with("net.") {
-                ("is no name of a kernel parameter", "write it as `sysctl -a` does: `net.ipv4.tcp_rmem`")
-            } else {
-                (
-                    "is a parameter of the whole machine",
-                    "only those that begin with `net.` belong to a network namespace; set others by \
-                     hand before a run, and compare two runs",
-                )
-            };
+            let (what, help) = not_of_a_namespace(name.value);
             let what = format!("`{}` {what}", name.value);
             return Err(value.mistake_at(&name.place, what, help));
         }
         let text = value.text()?;
         if !is_sysctl_value(text) {
-            let what = format!("`{}` cannot be set to `{}`", name.value, text.escape_debug());
+            let what = format!(
+                "`{}` cannot be set to `{}`",
+                name.value,
+                text.escape_debug()
+            );
             let help = format!("write up to {SYSCTL_CHARS_MAX} characters in one line");
             return Err(value.mistake(what, help));
         }
@@ -196,6 +192,33 @@ fn read_sysctls(node: Node<'_>) -> Result<BTreeMap<String, String>, Reported> {
     })?;
     Ok(sysctls.into_iter().collect())
 }
+
+/// Why a name is no kernel parameter of a network namespace, and what to do.
+fn not_of_a_namespace(name: &str) -> (&'static str, &'static str) {
+    if name.starts_with("net.") {
+        let help = "write it as `sysctl -a` does: `net.ipv4.tcp_rmem`";
+        return ("is no name of a kernel parameter", help);
+    }
+    let folder = name.split_once('.').map(|(folder, _)| folder);
+    let is_module = folder.is_some_and(|folder| !MACHINE_FOLDERS.contains(&folder));
+    if is_module || name.starts_with("/sys/module/") {
+        return (
+            "is a parameter of a kernel module, which all namespaces of a machine share",
+            "set it before a run, as in `echo 0 > /sys/module/tcp_cubic/parameters/hystart`, and \
+             compare two runs",
+        );
+    }
+    (
+        "is a parameter of the whole machine",
+        "only those that begin with `net.` belong to a network namespace; set others by hand before \
+         a run, and compare two runs",
+    )
+}
+
+/// Folders of `/proc/sys` with parameters of the whole machine.
+const MACHINE_FOLDERS: [&str; 9] = [
+    "abi", "crypto", "debug", "dev", "fs", "kernel", "sunrpc", "user", "vm",
+];
 
 fn read_features(node: Node<'_>) -> Result<BTreeMap<String, bool>, Reported> {
     let features = node.entries(|name, value| {

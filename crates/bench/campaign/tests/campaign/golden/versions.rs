@@ -189,7 +189,7 @@ duts:
   - direct: { name: a, settings: {} }
   - direct: { name: b, settings: { x: {}, x: {} } }
   - direct: { name: c, settings: { \"n o\": {}, y: { station: {} } } }
-  - direct: { name: d, settings: { x: { stations: { sysctls: { kernel.panic: 1, net.ipv4: 2, net.ipv4.tcp_rmem: \"\", net..x.y: 1 } } } } }
+  - direct: { name: d, settings: { x: { stations: { sysctls: { kernel.panic: 1, tcp_cubic.hystart: 0, net.ipv4: 2, net.ipv4.tcp_rmem: \"\", net..x.y: 1 } } } } }
   - direct: { name: e, settings: { x: { stations: { ethtool: { gor: on, gro: perhaps, tso: on, tcp-segmentation-offload: off } } } } }
   - direct: { name: f, settings: { x: { command: reboot } } }
   - direct: { name: h, settings: { x: { gateways: { ethtool: { gso: on, generic-segmentation-offload: on } } } } }
