@@ -1,6 +1,7 @@
 //! Offloads of an interface, as `ethtool -k` prints them.
 
 use std::collections::BTreeMap;
+use testbed::ethtool::features;
 
 /// Features that affect results, by their names in ethtool's output.
 const FEATURES: &[&str] = &[
@@ -19,29 +20,6 @@ const FEATURES: &[&str] = &[
 
 /// The features that [`set`] sets, as `ethtool -K` accepts them.
 const SETTABLE: [&str; 4] = ["tso", "gso", "tx-udp-segmentation", "gro"];
-
-/// A feature in force.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) struct Feature {
-    pub(crate) on: bool,
-    /// Whether its driver allows no change.
-    pub(crate) is_fixed: bool,
-}
-
-/// Returns all features by their printed names.
-pub(crate) fn features(text: &str) -> impl Iterator<Item = (&str, Feature)> {
-    // Features that belong to another one are indented, and have different names.
-    let lines = text.lines().filter_map(|line| line.split_once(':'));
-    lines.filter_map(|(name, state)| {
-        let on = match state.split_ascii_whitespace().next()? {
-            "on" => true,
-            "off" => false,
-            _ => return None,
-        };
-        let is_fixed = state.contains("[fixed]");
-        Some((name.trim(), Feature { on, is_fixed }))
-    })
-}
 
 /// Returns the features in force that affect results: name to `on` or `off`.
 pub(crate) fn parse(text: &str) -> BTreeMap<String, String> {

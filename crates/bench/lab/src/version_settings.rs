@@ -5,11 +5,11 @@
 //! nothing of them; interfaces of the machine get their features back from the station
 //! ([`crate::lent`]).
 
-use crate::offloads::{self, Feature};
 use crate::on_node::ask;
 use crate::procfs::{sysctl_path, sysctl_words};
 use plan::{LINK_FEATURES, NodeSettings};
 use std::collections::BTreeMap;
+use testbed::ethtool::{self, Feature};
 use testbed::protocol::Ended;
 use testbed::{Node, NodeId, Result};
 
@@ -280,7 +280,7 @@ impl Features {
     }
 
     fn parse(text: &str) -> Self {
-        let all = offloads::features(text);
+        let all = ethtool::features(text);
         Self(all.map(|(name, found)| (name.to_owned(), found)).collect())
     }
 

@@ -24,4 +24,4 @@ pub use narrow::{Narrowed, narrow};
 pub use nodes::{OnNodes, PathUnderTest, Refused};
 pub use observed::{Answer, Answers, Asked, Question};
 pub use report::Report;
-pub use setting::{FEATURES, Feature, Keep, Place, Printed, Setting, parse};
+pub use setting::{FEATURES, Feature, Keep, Place, Setting};

@@ -2,11 +2,12 @@
 
 use crate::examine::Subject;
 use crate::observed::{Answer, Answers, Asked, Question, answers};
-use crate::setting::{FEATURES, Place, Setting, parse};
+use crate::setting::{FEATURES, Place, Setting};
 use probe::{Findings, Way};
 use std::collections::BTreeMap;
 use std::net::Ipv4Addr;
 use std::time::Duration;
+use testbed::ethtool::{self, Feature};
 use testbed::protocol::{Program, Ready, Request, Response, THIS_PROGRAM, millis};
 use testbed::{Node, NodeId, Result};
 
@@ -148,7 +149,10 @@ impl<'a> OnNodes<'a> {
             // One command for each feature: one that fails must not keep the others.
             let features = parse(&printed[place]);
             for feature in &FEATURES {
-                if let Some(found) = features.get(feature.printed).filter(|found| !found.fixed) {
+                if let Some(found) = features
+                    .get(feature.printed)
+                    .filter(|found| !found.is_fixed)
+                {
                     let value = crate::setting::on_or_off(found.wanted);
                     let words = ["ethtool", "-K", &place.interface, feature.word, value];
                     restore.push(Program::new(words));
@@ -172,7 +176,7 @@ impl<'a> OnNodes<'a> {
         let known = FEATURES.iter();
         let known = known.filter_map(|it| Some((it, *found.get(it.printed)?)));
         let known: Vec<_> = known.collect();
-        let changeable = known.iter().filter(|(_, it)| !it.fixed);
+        let changeable = known.iter().filter(|(_, it)| !it.is_fixed);
         let as_found: Vec<_> = changeable
             .map(|(it, found)| (it.word, found.wanted))
             .collect();
@@ -183,7 +187,7 @@ impl<'a> OnNodes<'a> {
                 on: found.on,
                 reason: reason.to_owned(),
             };
-            if found.fixed {
+            if found.is_fixed {
                 self.refused.push(refused("fixed by the driver"));
                 continue;
             }
@@ -267,6 +271,11 @@ impl<'a> OnNodes<'a> {
         };
         Ok(self.settings.iter().zip(row).map(level).collect())
     }
+}
+
+/// The features that `ethtool -k` printed, by their names there.
+fn parse(printed: &str) -> BTreeMap<&str, Feature> {
+    ethtool::features(printed).collect()
 }
 
 fn is_at(setting: &Setting, place: &Place) -> bool {

@@ -1,7 +1,6 @@
 //! The settings of interfaces that the doctor changes, and the commands that change and keep them.
 
 use serde::Serialize;
-use std::collections::BTreeMap;
 use std::fmt;
 use testbed::NodeId;
 
@@ -227,40 +226,6 @@ pub(crate) const fn on_or_off(on: bool) -> &'static str {
     if on { "on" } else { "off" }
 }
 
-/// A feature as `ethtool -k` prints it.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Printed {
-    /// Whether it is on.
-    pub on: bool,
-    /// Whether it should be on: some are off as long as another one is.
-    pub wanted: bool,
-    /// Whether the driver does not allow a change.
-    pub fixed: bool,
-}
-
-/// Reads the output of `ethtool -k`: features by their printed names.
-#[must_use]
-pub fn parse(text: &str) -> BTreeMap<&str, Printed> {
-    let lines = text.lines().filter_map(|line| line.split_once(':'));
-    lines
-        .filter_map(|(name, state)| {
-            let mut words = state.split_ascii_whitespace();
-            let on = match words.next()? {
-                "on" => true,
-                "off" => false,
-                _ => return None,
-            };
-            // `[fixed]`, `[requested on]`, or nothing.
-            let (fixed, wanted) = match (words.next(), words.next()) {
-                (Some("[fixed]"), _) => (true, on),
-                (Some("[requested"), Some(value)) => (false, value == "on]"),
-                _ => (false, on),
-            };
-            Some((name.trim(), Printed { on, wanted, fixed }))
-        })
-        .collect()
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -277,22 +242,6 @@ mod tests {
                 .unwrap(),
             found,
         }
-    }
-
-    #[test]
-    fn reads_what_ethtool_prints() {
-        let text = "Features for w0:\n\
-                    rx-checksumming: on\n\
-                    \ttx-checksum-ipv4: off [fixed]\n\
-                    rx-gro-hw: off [fixed]\n\
-                    generic-receive-offload: off [requested on]\n";
-        let printed = parse(text);
-        let of = |on, wanted, fixed| Some(Printed { on, wanted, fixed });
-        let get = |name| printed.get(name).copied();
-        assert_eq!(get("rx-checksumming"), of(true, true, false));
-        assert_eq!(get("rx-gro-hw"), of(false, false, true));
-        assert_eq!(get("generic-receive-offload"), of(false, true, false));
-        assert_eq!(get("Features for w0"), None);
     }
 
     #[test]

@@ -16,6 +16,7 @@ pub mod clocks;
 mod counted;
 mod dut;
 mod error;
+pub mod ethtool;
 mod frame_path;
 mod interrupt;
 pub mod machine;
