@@ -4,6 +4,7 @@ use crate::error::VideoError;
 use crate::rtp::Packet;
 use nix::sys::socket::setsockopt;
 use nix::sys::socket::sockopt::RcvBufForce;
+use port::is_timeout;
 use std::io::{self, Read, Write};
 use std::net::{Ipv4Addr, Shutdown, SocketAddr, TcpListener, TcpStream, UdpSocket};
 use std::sync::Arc;
@@ -57,11 +58,6 @@ pub(crate) fn datagrams(
             Err(error) => return Err(error),
         }
     }
-}
-
-fn is_timeout(error: &io::Error) -> bool {
-    use io::ErrorKind::{Interrupted, TimedOut, WouldBlock};
-    matches!(error.kind(), WouldBlock | TimedOut | Interrupted)
 }
 
 /// Forwards connections to a server until `over` is set, and counts the bytes from the server.
