@@ -1,7 +1,9 @@
 //! Runs between which nothing changed, and one cell of which did.
 
-use crate::made::{Noise, Truth, run};
+use crate::made::{Noise, Truth, cell, journal, measured, record, run};
 use compare::{Direction, Options, Outcome, Run, compare};
+use plan::{Cell, Expectation};
+use stats::{LimitOutcome, Results};
 
 /// How many of these comparisons have a finding that is none, and how many find the change of the
 /// last cell.
@@ -95,4 +97,58 @@ fn a_drop_is_found_as_often_as_the_docs_say() {
     let other = Truth { last: 0.95, ..base };
     let (_, found) = counts([base, other], 50);
     assert!(found >= 42, "{found} of 50");
+}
+
+/// Two names for one program in one run of 200 cells of each: neither a comparison of both, nor a
+/// limit on one by the other, accuses it in more than 5 % of runs.
+#[test]
+fn two_names_of_one_program_are_told_apart_in_at_most_five_per_cent_of_runs() {
+    let (cells, repeats, scatter) = (200, 3, 0.03);
+    let planned: Vec<Cell> = (1..=cells)
+        .flat_map(|place| ["old", "new"].map(|name| cell(&format!("tcp/streams={place}"), name)))
+        .collect();
+    let options = Options {
+        matches: vec!["old=new".parse().unwrap()],
+        gates: ["throughput drops > 0 %", "throughput rises > 0 %"]
+            .map(|gate| gate.parse().unwrap())
+            .to_vec(),
+        ..Options::default()
+    };
+    // Both are as fast, so that chance alone could violate them.
+    let limits = [
+        "dut=new throughput >= 100 % of dut=old",
+        "dut=new throughput <= 100 % of dut=old",
+    ];
+    let mut noise = Noise(2028);
+    let (runs, mut accused, mut violated) = (100, 0, 0);
+    for second in 1..=runs {
+        let mut one = journal(planned.clone(), repeats, second);
+        one.header.plan.expect.limits = limits
+            .map(|limit| Expectation {
+                limit: limit.to_owned(),
+                stored: None,
+            })
+            .to_vec();
+        for repeat in 1..=repeats {
+            for cell in &planned {
+                let bytes = 1e9 * (scatter * noise.normal()).exp();
+                record(&mut one, &cell.id, repeat, measured(bytes as u64));
+            }
+        }
+        let compared = [Run {
+            name: "a",
+            journal: &one,
+        }];
+        let comparison = compare(&compared, &options).unwrap();
+        assert_eq!(comparison.pairs[0].changes.len(), cells);
+        accused += u64::from(comparison.outcome() == Outcome::Violated);
+        let expected = Results::of(&one).expect.unwrap();
+        let mut limited = expected.limits.iter();
+        assert!(limited.all(|limit| limit.cells.len() == cells));
+        let mut limited = expected.limits.iter();
+        violated += u64::from(limited.any(|limit| limit.outcome == LimitOutcome::Violated));
+    }
+    // 5 %, and two standard deviations of that many runs.
+    assert!(accused <= 9, "a comparison accuses in {accused} of {runs}");
+    assert!(violated <= 9, "a limit is violated in {violated} of {runs}");
 }
