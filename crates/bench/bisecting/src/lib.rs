@@ -1,4 +1,5 @@
-//! Which revision, program or set of settings changed a figure of a campaign, measured on the bench.
+//! Which revision, program or set of settings changed a figure of a campaign, measured on the
+//! bench.
 //!
 //! ```text
 //! gate, campaign ─► Question ┐

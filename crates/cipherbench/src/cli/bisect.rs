@@ -62,7 +62,8 @@ pub(crate) struct Bisect {
         conflicts_with_all = ["programs", "resume"]
     )]
     pub(crate) settings: Vec<String>,
-    /// The device that has these versions [default: the only one with a program, or with these sets]
+    /// The device that has these versions [default: the only one with a program, or with these
+    /// sets]
     #[arg(long, value_name = "NAME", conflicts_with = "resume")]
     pub(crate) dut: Option<String>,
     /// Lab file, or one of `examples`, on this machine
