@@ -351,8 +351,6 @@ fn words(has_truth: bool, found: &Agreement) -> String {
     )
 }
 
-/// False verdicts: of a device that is slower than the tester, of one that is faster, and with a
-/// tester of which neither can be said.
 /// How often a limit is decided, and how often falsely.
 fn limits(seeds: u64) {
     println!(
@@ -381,6 +379,8 @@ fn limits(seeds: u64) {
     }
 }
 
+/// False verdicts: of a device that is slower than the tester, of one that is faster, and with a
+/// tester of which neither can be said.
 fn verdicts(seeds: u64) {
     let fast = plan("throughput: { frame: 64 B, profile: fast }");
     println!(
