@@ -2,7 +2,7 @@
 //!
 //! Checks between axes only report: a file with anything reported gives no campaign.
 
-use plan::is_congestion;
+use plan::{Overlay, is_congestion};
 use std::cell::Cell;
 use std::time::Duration;
 use units::Bytes;
@@ -267,6 +267,31 @@ pub(crate) fn check_searched<T>(
             what,
             format!("remove `{key}`, or leave `tune` off"),
         );
+    }
+}
+
+/// The MTU inside an overlay is as large as any host's must be, like the one outside.
+pub(crate) fn check_overlay(node: Node<'_>, overlays: &[Spanned<Overlay>], mtus: &[Spanned<u16>]) {
+    // Axes multiply: each overlay meets the smallest MTU in some cell.
+    let Some(smallest) = mtus.iter().map(|mtu| u64::from(mtu.value)).min() else {
+        return;
+    };
+    for overlay in overlays {
+        let added = u64::from(overlay.value.added_bytes());
+        let inside = smallest.saturating_sub(added);
+        if added == 0 || inside >= MTU_MIN {
+            continue;
+        }
+        let (title, name) = (overlay.value.title(), overlay.value.name());
+        let what = format!(
+            "an MTU of {smallest} B leaves {inside} B inside {title}, and every IPv4 host must take \
+             {MTU_MIN} B"
+        );
+        let help = format!(
+            "write an `mtu` of {} B or more, or leave `{name}` out",
+            MTU_MIN + added
+        );
+        node.mistake_at(&overlay.place, what, help);
     }
 }
 

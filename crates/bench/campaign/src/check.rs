@@ -7,7 +7,8 @@ use crate::host::HostFacts;
 use crate::lab::LabFile;
 use plan::{
     Adapter, Axis, DataPath, Direction, Disturbed, Dut, Event, Failure, Hosts, IpVersion,
-    L2tpEncapsulation, LabKind, LatencyPath, Measurement, Mode, PortKind, Procedure, Traffic,
+    L2tpEncapsulation, LabKind, LatencyPath, Measurement, Mode, Overlay, PortKind, Procedure, Role,
+    Traffic,
 };
 use units::frame_constants::{FCS_BYTES, HEADER_BYTES};
 use units::{BitRate, FrameRate, Layer};
@@ -29,6 +30,7 @@ impl Draft {
         }
         mistakes.extend(self.check_external(lab));
         mistakes.extend(self.check_impair(lab));
+        mistakes.extend(self.check_overlay(lab));
         mistakes.extend(self.check_nat(lab));
         mistakes.extend(self.check_cores(lab, host));
         mistakes.extend(self.check_mtu(lab));
@@ -217,6 +219,33 @@ impl Draft {
             );
             place.mistake(what, "leave it out of this trial with `duts`")
         })
+    }
+
+    /// Packets of an overlay go to the stations' own addresses, which a NAT hides from B.
+    fn check_overlay(&self, lab: &LabFile) -> Option<Mistake> {
+        let overlay = self.cell.stations.map_or(Overlay::None, |its| its.overlay);
+        let adapter = &self.cell.dut.adapter;
+        let is_tunnel = adapter.profile().role == Role::Tunnel;
+        let in_path = lab.plan().translates() && !is_tunnel && adapter.crosses_elements();
+        let (what, help) = if matches!(adapter, Adapter::Router { nat: true }) {
+            ("it translates addresses".to_owned(), String::new())
+        } else if in_path {
+            let help = format!(", or take `nat` out of `path` in {}", lab.file());
+            ("a NAT of the lab translates its addresses".to_owned(), help)
+        } else {
+            return None;
+        };
+        let name = &self.cell.dut.name;
+        let mistake = || {
+            self.place(Axis::Overlay).mistake(
+                format!(
+                    "B cannot reach A by {} through `{name}`: {what}",
+                    overlay.title()
+                ),
+                format!("leave `{name}` out of this trial with `duts`{help}"),
+            )
+        };
+        overlay.is_some().then(mistake)
     }
 
     /// A NAT passes only packets that have ports to translate, and no addresses inside.

@@ -216,6 +216,7 @@ impl Settings {
             mtu: packet_bytes_max(mix).max(LINK_MTU_MIN),
             cores: self.cores,
             offloads: self.offloads,
+            overlay: plan::Overlay::None,
         };
         let traffic = self.traffic;
         let test = FrameTest { traffic, procedure };

@@ -1,14 +1,17 @@
 //! Trials by real programs: their axes, checked one by one and against one another, and their
 //! points.
 
-use crate::axis::{self, Axes, check_payload, check_run, check_searched, check_streams, in_steps};
+use crate::axis::{
+    self, Axes, check_overlay, check_payload, check_run, check_searched, check_streams, in_steps,
+};
 use crate::flows::{self, FlowAxes};
 use crate::grid::Grid;
 use crate::http::{self, HttpAxes};
 use crate::keys::{AS_FOR_TCP, CORES, DATAGRAM, DURATION, MTU, OF_ALL, OFFLOADS, millis, seconds};
 use crate::point::Point;
 use crate::video::{self, VideoAxes};
-use plan::{self, Axis, HttpTest, Measurement, Stations, TransferDirection, VideoTest, nanos};
+use plan::{self, Axis, HttpTest, Measurement, Overlay, Stations};
+use plan::{TransferDirection, VideoTest, nanos};
 use std::time::Duration;
 use units::Layer;
 use wire::overhead::{IPV4_HEADER_BYTES, UDP_HEADER_BYTES};
@@ -57,6 +60,7 @@ pub(crate) struct Load {
     /// `None`: one per core.
     streams: Vec<Spanned<Option<u16>>>,
     duration: Vec<Spanned<Duration>>,
+    overlay: Vec<Spanned<Overlay>>,
     warmup: Duration,
     tune: bool,
 }
@@ -66,7 +70,7 @@ pub(crate) type Reader = fn(&Map<'_>, &[Spanned<u16>]) -> Result<Tool, Reported>
 
 /// The tools, their readers and their keys.
 pub(crate) const TOOLS: [(&str, Reader, &[Key]); 6] = [
-    ("tcp", |map, _| tcp(map), TCP),
+    ("tcp", tcp, TCP),
     ("udp", udp, UDP),
     ("ping", ping, PING),
     ("http", |map, _| http::read(map).map(Tool::Http), http::KEYS),
@@ -114,6 +118,9 @@ const TCP: &[Key] = &[
     WARMUP.meaning("Time before it that is not counted"),
     OFFLOADS.meaning("TSO and GSO at all ends of all links, UDP segmentation included; GRO is \
          always off"),
+    OVERLAY.meaning("[Overlay network](how-to/overlays.md) between the stations that the tools use, as \
+         in clusters: VXLAN or Geneve over UDP without checksum, inside what the DUT carries. The \
+         MTU inside is `mtu` less 50 B"),
     TUNE.meaning("Search the best `streams` and `window` for each cell first"),
     TOOL.meaning("Program that sends and receives. A list makes a [cross-check of \
          tools](methodology/tools.md#cross-check-of-tools)"),
@@ -126,7 +133,7 @@ const UDP: &[Key] = &[
     CORES.meaning(AS_FOR_TCP),
     Key::new("datagram", Value::Axis(&Value::Or("auto", &DATAGRAM)), Usual("auto"),
         "UDP payload (`-l`); `auto`: the largest that the MTU carries whole")
-        .range("16 B to MTU − 28 B"),
+        .range("16 B to MTU − 28 B, less 50 B in an overlay"),
     STREAMS,
     Key::new("rate",
         Value::Axis(&Value::Or("max", &Value::BitRate(Layer::Payload, 1_000, 1_000_000_000_000))),
@@ -137,6 +144,7 @@ const UDP: &[Key] = &[
     DURATION,
     WARMUP,
     OFFLOADS,
+    OVERLAY,
     TUNE.meaning("Search the best `datagram` and `rate` for each cell first, if they are `auto` \
          and `max`"),
     TOOL.meaning("As for `tcp`. iperf2 needs datagrams of 192 B or more: its header leaves too \
@@ -183,6 +191,12 @@ const WARMUP: Key = Key::new(
     AS_FOR_TCP,
 );
 const TUNE: Key = Key::new("tune", Value::Switch, Usual("off"), AS_FOR_TCP);
+const OVERLAY: Key = Key::new(
+    "overlay",
+    Value::Axis(&Value::Name(Value::variants::<Overlay>)),
+    Usual("none"),
+    AS_FOR_TCP,
+);
 const TOOL: Key = Key::new(
     "tool",
     Value::Axis(&Value::Name(Value::variants::<plan::Tool>)),
@@ -206,7 +220,7 @@ pub(crate) fn read(map: &Map<'_>, reader: Reader) -> Result<ToolTrial, Reported>
 
 impl Load {
     /// Reads the keys that TCP and UDP have in common; with the place of `tune`.
-    fn read(map: &Map<'_>, axes: &Axes<'_, '_>) -> (Self, Place) {
+    fn read(map: &Map<'_>, axes: &Axes<'_, '_>, mtu: &[Spanned<u16>]) -> (Self, Place) {
         let node = map.node();
         let tool = axes.read("tool", |node| node.choice("tool"));
         let direction = axes.read("direction", |node| {
@@ -214,6 +228,8 @@ impl Load {
         });
         let (cores, streams) = (axes.get("cores"), axes.get("streams"));
         let duration = axes.checked("duration", in_steps);
+        let overlay = axes.read("overlay", |node| node.choice("overlay"));
+        check_overlay(node, &overlay, mtu);
         let warmup = map.get_with("warmup", |node, warmup| {
             in_steps(node, warmup).map(|warmup| node.spanned(warmup))
         });
@@ -230,6 +246,7 @@ impl Load {
             cores,
             streams,
             duration,
+            overlay,
             warmup: warmup.as_ref().map_or(Duration::ZERO, |it| it.value),
             tune: tune.as_ref().is_ok_and(|tune| tune.value),
         };
@@ -242,9 +259,9 @@ impl Load {
     }
 }
 
-fn tcp(map: &Map<'_>) -> Result<Tool, Reported> {
+fn tcp(map: &Map<'_>, mtu: &[Spanned<u16>]) -> Result<Tool, Reported> {
     let axes = Axes::of(map);
-    let (load, _) = Load::read(map, &axes);
+    let (load, _) = Load::read(map, &axes, mtu);
     let window = axes.get("window");
     let congestion = axes.read("congestion", |node| node.word_or("auto", axis::congestion));
     check_searched(map.node(), load.tune, "streams", &load.streams);
@@ -259,11 +276,17 @@ fn tcp(map: &Map<'_>) -> Result<Tool, Reported> {
 
 fn udp(map: &Map<'_>, mtu: &[Spanned<u16>]) -> Result<Tool, Reported> {
     let axes = Axes::of(map);
-    let (load, tune) = Load::read(map, &axes);
+    let (load, tune) = Load::read(map, &axes, mtu);
     let datagram: Vec<Spanned<Option<u32>>> = axes.get("datagram");
     let rate = axes.get("rate");
 
-    let headers = IPV4_HEADER_BYTES + UDP_HEADER_BYTES;
+    // Axes multiply: each datagram meets the overlay with the longest headers.
+    let overlays = load
+        .overlay
+        .iter()
+        .map(|overlay| overlay.value.added_bytes());
+    let around = usize::from(overlays.max().unwrap_or(0));
+    let headers = IPV4_HEADER_BYTES + UDP_HEADER_BYTES + around;
     let given = datagram
         .iter()
         .filter_map(|axis| Some((axis.value?.into(), axis.place.clone())));
@@ -366,6 +389,7 @@ struct Settings {
     mtu: u16,
     cores: u16,
     offloads: bool,
+    overlay: Overlay,
     tool: plan::Tool,
     direction: TransferDirection,
     streams: Option<u16>,
@@ -540,6 +564,7 @@ impl Settings {
                 mtu: self.mtu,
                 cores: self.cores,
                 offloads: self.offloads,
+                overlay: self.overlay,
             }),
             tune,
             ..Point::new(trial, measurement)
@@ -556,6 +581,9 @@ impl Load {
 
     /// The axes that end the ids of both TCP and UDP.
     fn ending<'a>(&'a self, grid: Settled<'a>) -> Settled<'a> {
+        let grid = grid.over(Axis::Overlay, &self.overlay, |point, overlay| {
+            point.overlay = overlay
+        });
         let grid = grid.over(Axis::Direction, &self.direction, |point, direction| {
             point.direction = direction
         });

@@ -49,6 +49,7 @@ mod namespaces;
 mod nat;
 mod offloads;
 mod on_node;
+mod overlay;
 mod own_children;
 mod own_file;
 mod packet_socket;

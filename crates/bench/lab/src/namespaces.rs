@@ -24,7 +24,7 @@ use crate::topology::{
     CIPHER_INTERFACES, End, IPV6_MTU_MIN, Map, STATION_INTERFACES, Side, W0, W1,
 };
 use crate::version_settings::ToRestore;
-use plan::{Cables, Direction, Dut, External, Hosts, IpVersion, LabPlan};
+use plan::{Cables, Direction, Dut, External, Hosts, IpVersion, LabPlan, Overlay};
 use std::collections::BTreeMap;
 use std::io::{self, Write};
 use std::net::Ipv4Addr;
@@ -519,6 +519,14 @@ impl Bench for NamespaceLab {
             Some(up) => up.adapter.identity(&self.site_of(up), dut, on),
             None => Ok(Vec::new()),
         }
+    }
+
+    fn start_overlay(&self, overlay: Overlay, links: Links) -> Result<()> {
+        self.connect_overlay(overlay, links)
+    }
+
+    fn stop_overlay(&self) -> Result<()> {
+        self.disconnect_overlay()
     }
 
     fn stop_dut(&mut self, dut: RunningDut) -> Result<()> {

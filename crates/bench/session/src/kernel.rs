@@ -29,10 +29,11 @@ pub(crate) fn lacking(plan: &Plan) -> Vec<Lack> {
 fn lacking_where(plan: &Plan, refusal: impl Fn(KernelFeature) -> Option<String>) -> Vec<Lack> {
     // A plan has thousands of cells: each feature is tried once.
     let mut tried: Vec<(KernelFeature, Option<Lack>)> = Vec::new();
-    for cell in &plan.cells {
-        let Some(feature) = KernelFeature::of(&cell.dut.adapter) else {
-            continue;
-        };
+    let needed = plan.cells.iter().flat_map(|cell| {
+        let features = KernelFeature::of_cell(cell);
+        features.map(move |feature| (cell, feature))
+    });
+    for (cell, feature) in needed {
         let known = tried.iter().position(|(known, _)| *known == feature);
         let at = known.unwrap_or_else(|| {
             let lack = refusal(feature).map(|reason| Lack {
@@ -123,5 +124,22 @@ mod tests {
         );
         let lacks = lacking_where(&plan, |_| None);
         assert_eq!(warning("", &lacks, plan.cells.len()), None);
+    }
+
+    #[test]
+    fn an_overlay_that_is_missing_is_warned_of_with_its_cells() {
+        let text = "campaign: c\nduts: [direct, cipherbench]\ntrials:\n  - tcp: { mtu: 1400 B, overlay: [none, vxlan, geneve] }\n";
+        let campaign = from_text("c.yaml", text).unwrap_or_else(|error| panic!("{error}"));
+        let plan = campaign.plan(&campaign.usual_lab(), &HostFacts { cores: 2 });
+        let plan = plan.unwrap_or_else(|error| panic!("{error}"));
+        let of_geneve = |feature: KernelFeature| {
+            (feature == KernelFeature::Geneve).then(|| "Error: Unknown device type.".to_owned())
+        };
+        let lacks = lacking_where(&plan, of_geneve);
+        assert_eq!(
+            warning("", &lacks, plan.cells.len()).unwrap(),
+            "warning: this kernel lacks Geneve, for DUT direct, cipherbench: 2 of 6 cells (Error: Unknown \
+             device type.)\nhelp: load its module, or use another kernel: these cells fail otherwise\n"
+        );
     }
 }

@@ -1,7 +1,7 @@
 //! The interface to a lab.
 
 use crate::{DutAction, LabError, Monitor, Node, NodeId, Result, RunningDut};
-use plan::{Direction, Dut, IpVersion};
+use plan::{Direction, Dut, IpVersion, Overlay};
 use std::collections::BTreeMap;
 
 /// Settings of a lab's links for the next cells.
@@ -178,6 +178,30 @@ pub trait Bench {
             ),
             "use the lab of namespaces",
         ))
+    }
+
+    /// Sets up an overlay network between the stations, through the running DUT, with
+    /// [`Overlay::ADDRESSES`] on interfaces named
+    /// [`OVERLAY_INTERFACE`](crate::OVERLAY_INTERFACE), and waits until A reaches B through it. The
+    /// interfaces end with the stations at the latest.
+    ///
+    /// # Errors
+    /// When a kernel has no such interfaces, or the DUT does not carry its packets. Nothing of it
+    /// is left then.
+    fn start_overlay(&self, overlay: Overlay, links: Links) -> Result<()> {
+        let _ = links;
+        Err(LabError::cannot_build(
+            format!("this lab has no {} interfaces", overlay.title()),
+            "use the lab of namespaces",
+        ))
+    }
+
+    /// Removes the interfaces of the overlay network.
+    ///
+    /// # Errors
+    /// When one is left.
+    fn stop_overlay(&self) -> Result<()> {
+        Ok(())
     }
 
     /// Stops the DUT.

@@ -38,6 +38,6 @@ pub use interrupt::Interrupt;
 pub use monitor::{Monitor, Poller};
 pub use node::Node;
 pub use node_id::{ElementId, NodeId};
-pub use path::{DIRECT, End, PATH, direct_interfaces, path_interfaces};
+pub use path::{DIRECT, End, OVERLAY_INTERFACE, PATH, direct_interfaces, path_interfaces};
 pub use traffic_log::TrafficLog;
 pub use tunnel_keys::TunnelKeys;

@@ -19,6 +19,9 @@ pub const PATH: [End; 6] = [
 /// Both ends of the link past the gateways, A's first.
 pub const DIRECT: [End; 2] = [(NodeId::A, "c0"), (NodeId::B, "c1")];
 
+/// Name of the interface of an overlay network on either station.
+pub const OVERLAY_INTERFACE: &str = "ov0";
+
 /// Returns the names of [`PATH`]: `node/interface`.
 #[must_use]
 pub fn path_interfaces() -> [String; 6] {

@@ -303,7 +303,7 @@ pub fn parameters(cell: &Cell) -> ToolParameters {
             streams: Some(streams),
             window_bytes: Some(UDP_WINDOW_BYTES),
             datagram_bytes: datagram_bytes
-                .or_else(|| Some(largest_datagram_bytes(cell.stations?.mtu))),
+                .or_else(|| Some(largest_datagram_bytes(cell.stations?.tool_mtu()))),
             rate_bps,
         },
         _ => ToolParameters::default(),
@@ -316,8 +316,8 @@ pub fn largest_datagram_bytes(mtu: u16) -> u32 {
     u32::from(mtu).saturating_sub((IPV4_HEADER_BYTES + UDP_HEADER_BYTES) as u32)
 }
 
-/// Returns the commands of one trial of `cell` with `parameters`, against `target`, on machines
-/// with those CPUs.
+/// Returns the commands of one trial of `cell` with `parameters`, on machines with those CPUs,
+/// against `target`, or B's address in the overlay of the cell.
 ///
 /// # Errors
 /// [`CommandError`] when the cell's settings are impossible.
@@ -329,6 +329,7 @@ pub fn commands(
 ) -> Result<Commands, CommandError> {
     let stations = cell.stations.ok_or(CommandError::NoStations)?;
     let cores = Cores::assign(stations.cores, machines)?;
+    let target = stations.overlay.target(target);
     match cell.measurement {
         Measurement::Ping {
             count,
@@ -440,9 +441,10 @@ fn bulk(
         Measurement::Udp { .. } => {
             let bytes = parameters
                 .datagram_bytes
-                .unwrap_or_else(|| largest_datagram_bytes(stations.mtu));
+                .unwrap_or_else(|| largest_datagram_bytes(stations.tool_mtu()));
             if bytes == 0 {
-                return Err(CommandError::Mtu { mtu: stations.mtu });
+                let mtu = stations.tool_mtu();
+                return Err(CommandError::Mtu { mtu });
             }
             // At least 1: to iperf3, 0 means as fast as possible.
             let of_one = |rate: u64| (rate / u64::from(streams)).max(1);

@@ -23,6 +23,7 @@ pub(crate) mod machine;
 pub(crate) mod nat;
 pub(crate) mod neighbours;
 pub(crate) mod number;
+mod overlay;
 mod path;
 pub(crate) mod places;
 pub(crate) mod sealed;
@@ -194,6 +195,7 @@ pub fn checks(each_way: &[ToolObserved<'_>]) -> Vec<Check> {
         video::video_decoded(observed),
         video::players_kept_up(observed),
         of_each(link::station_interfaces_agree),
+        of_each(overlay::overlay_carried),
         crossing::packets_cross_once(observed),
         neighbours::links_not_flooded(observed),
     ];

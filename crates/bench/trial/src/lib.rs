@@ -26,6 +26,7 @@ mod markers;
 mod measure;
 mod measurer;
 mod on_bench;
+mod overlay;
 pub mod ping;
 mod prepared;
 mod quiet;

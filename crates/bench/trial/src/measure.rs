@@ -23,6 +23,7 @@ use crate::iperf3::{Session, Sessions};
 use crate::loaded;
 use crate::markers::markers;
 use crate::measurer::{Trial, hello, machines, with_dut};
+use crate::overlay::Connected;
 use crate::prepared;
 use crate::quiet;
 use crate::reading::{self, Counters, offloads};
@@ -74,6 +75,7 @@ pub(crate) fn attempt(
         let ends = dut.frame_path.as_ref();
         let ends = ends.map(|path| [path.source.address, path.sink.address]);
         let adapter = &trial.cell.dut.adapter;
+        let overlay = Connected::begin(bench, trial)?;
         let attempt = Attempt {
             bench,
             trial,
@@ -89,7 +91,9 @@ pub(crate) fn attempt(
             Some(impaired) => impaired.explain(error),
             None => error,
         };
-        Ok((measured.map_err(explain)?, None))
+        let measured = measured.map_err(explain)?;
+        overlay.end()?;
+        Ok((measured, None))
     })
 }
 

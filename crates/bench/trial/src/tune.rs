@@ -73,7 +73,7 @@ pub fn tune<E>(
             Some(stations),
         ) => {
             let lengths = if datagram_bytes.is_none() {
-                datagrams(stations.mtu)
+                datagrams(stations.tool_mtu())
             } else {
                 Vec::new()
             };

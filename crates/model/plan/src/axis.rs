@@ -7,7 +7,7 @@ mod values;
 
 use crate::value::Value;
 use crate::{
-    Direction, Dut, HttpTest, ImpairProfile, LatencyPath, Measurement, Stations, Traffic,
+    Direction, Dut, HttpTest, ImpairProfile, LatencyPath, Measurement, Overlay, Stations, Traffic,
     TransferDirection, VideoTest,
 };
 use serde::{Deserialize, Serialize};
@@ -50,6 +50,7 @@ pub enum Axis {
     Tunnels,
     Cores,
     Offloads,
+    Overlay,
     Ports,
     Contents,
     Rate,
@@ -416,6 +417,21 @@ static DECLARATIONS: &[Declaration] = &[
         ..declare(Axis::Offloads, "offloads", Unit::Plain)
     },
     Declaration {
+        value: |cell| match cell.measurement {
+            Measurement::Tcp { .. } | Measurement::Udp { .. } => {
+                Some(cell.stations?.overlay.into())
+            }
+            _ => None,
+        },
+        phrase: Some(|name| format!("overlay {}", name.plain())),
+        is_usual: |name| *name == Overlay::None.into(),
+        column: column(
+            "overlay",
+            "overlay network between the stations that a tool's transfer uses: none, vxlan or geneve",
+        ),
+        ..declare(Axis::Overlay, "overlay", Unit::Plain)
+    },
+    Declaration {
         value: |cell| Some(traffic(cell)?.ports.into()),
         phrase: Some(|ports| format!("ports {}", ports.plain())),
         is_usual: |ports| *ports == Value::Open,
@@ -547,7 +563,7 @@ fn datagram_bytes(cell: &Conditions<'_>) -> Option<Value> {
         return None;
     };
     let headers = (IPV4_HEADER_BYTES + UDP_HEADER_BYTES) as u32;
-    let largest = u32::from(cell.stations?.mtu).saturating_sub(headers);
+    let largest = u32::from(cell.stations?.tool_mtu()).saturating_sub(headers);
     Some(datagram_bytes.unwrap_or(largest).into())
 }
 

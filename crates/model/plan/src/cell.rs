@@ -2,7 +2,7 @@
 
 use crate::axis::{Axis, Conditions, Coordinate};
 use crate::value::Value;
-use crate::{Dut, ImpairProfile, Measurement, Stations};
+use crate::{Dut, ImpairProfile, Measurement, Overlay, Stations};
 use serde::{Deserialize, Serialize};
 
 /// One point of the matrix: everything that is fixed while a figure is measured.
@@ -113,6 +113,8 @@ struct Read {
     mtu: Option<u16>,
     cores_per_station: Option<u16>,
     offloads: Option<bool>,
+    #[serde(default)]
+    overlay: Overlay,
     measurement: Measurement,
     impair: Option<ImpairProfile>,
     tune: bool,
@@ -137,6 +139,7 @@ impl TryFrom<Read> for Cell {
                 mtu,
                 cores,
                 offloads,
+                overlay: read.overlay,
             }),
             _ => {
                 let what = "has traffic, but not `mtu`, `cores_per_station` and `offloads`";

@@ -73,7 +73,7 @@ pub use settings::{
     is_sysctl_value,
 };
 pub use software::{Build, FoundProgram, Software, is_variable};
-pub use stations::Stations;
+pub use stations::{Overlay, Stations};
 pub use text::{in_words, to_text, to_text_here};
 pub use tool::{FlowDirection, Tool, TransferDirection};
 pub use value::Value;

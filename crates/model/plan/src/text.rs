@@ -110,7 +110,10 @@ fn group_in_words(cell: &Cell, group: &[Cell]) -> String {
     // Crypto devices have no stations, and their words use neither.
     let (cores, path) = cell.stations.map_or_else(Default::default, |stations| {
         let offloads = if stations.offloads { "on" } else { "off" };
-        let path = format!("MTU {} B, offloads {offloads}", stations.mtu);
+        let mut path = format!("MTU {} B, offloads {offloads}", stations.mtu);
+        if stations.overlay.is_some() {
+            path += &format!(", overlay {}", stations.overlay.name());
+        }
         (counted(stations.cores, "core"), path)
     });
     let tuned = if cell.tune {

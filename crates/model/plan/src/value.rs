@@ -2,8 +2,8 @@
 
 use crate::words::{nanos, on_off};
 use crate::{
-    Direction, HttpClient, HttpServer, HttpVersion, ImpairProfile, IpVersion, LatencyPath, Picture,
-    Player, Ports, Store, Tool, TransferDirection, VideoTransport, Workers,
+    Direction, HttpClient, HttpServer, HttpVersion, ImpairProfile, IpVersion, LatencyPath, Overlay,
+    Picture, Player, Ports, Store, Tool, TransferDirection, VideoTransport, Workers,
 };
 use serde::{Deserialize, Serialize};
 use std::time::Duration;
@@ -109,6 +109,7 @@ impl Named for HttpClient {}
 impl Named for HttpServer {}
 impl Named for HttpVersion {}
 impl Named for LatencyPath {}
+impl Named for Overlay {}
 impl Named for Picture {}
 impl Named for Player {}
 impl Named for Store {}

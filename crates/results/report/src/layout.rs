@@ -18,7 +18,7 @@ use crate::order::sorted;
 use journal::Journal;
 use journal::record::TrialRecord;
 use names::noted;
-use plan::{Axis, Cell, Coordinate, Dut, Measurement, Plan, Role, Stations};
+use plan::{Axis, Cell, Coordinate, Dut, Measurement, Overlay, Plan, Role, Stations};
 use stats::{CellResult, Comparison, Metric, Results, Series};
 use std::collections::BTreeMap;
 
@@ -334,6 +334,7 @@ fn own_coordinates(sets: &[Set<'_>], at: usize) -> String {
 struct Key {
     measurement: Measurement,
     offloads: bool,
+    overlay: Option<Overlay>,
     tune: bool,
     impair: Option<String>,
     /// Coordinates except the coordinates of points.
@@ -372,6 +373,7 @@ impl Key {
             coordinates: coordinates.cloned().collect(),
             measurement,
             offloads: cell.stations.is_some_and(|stations| stations.offloads),
+            overlay: cell.stations.map(|stations| stations.overlay),
             tune: cell.tune,
             impair: cell.impair.as_ref().map(|profile| profile.name.clone()),
         }

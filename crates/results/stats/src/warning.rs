@@ -468,7 +468,7 @@ fn generator_limited(cells: &[CellResult]) -> Option<Warning> {
             let key = (
                 &cell.dut,
                 cell.stations
-                    .map(|stations| (stations.mtu, stations.cores, stations.offloads)),
+                    .map(|its| (its.mtu, its.cores, its.offloads, its.overlay)),
                 cell.parameters.streams,
             );
             alike

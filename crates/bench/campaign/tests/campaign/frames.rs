@@ -50,6 +50,7 @@ fn every_default_of_a_frame_test_is_explicit_in_the_plan() {
         mtu: 1280,
         cores: 1,
         offloads: false,
+        overlay: plan::Overlay::None,
     };
     assert_eq!((cell.stations, cell.tune), (Some(stations), false));
     let test = tests(&plan)[1];

@@ -11,6 +11,7 @@ mod hosts;
 mod http;
 mod impairments;
 mod orders;
+mod overlays;
 mod tunnels;
 mod versions;
 

@@ -6,7 +6,7 @@ use crate::privilege;
 use crate::programs::search_path;
 use nix::sched::{CloneFlags, unshare};
 use nix::unistd::{getegid, geteuid};
-use plan::{Adapter, WireGuardProgram};
+use plan::{Adapter, Cell, Overlay, WireGuardProgram};
 use std::fs;
 use std::os::unix::process::CommandExt;
 use std::process::Command;
@@ -24,12 +24,15 @@ pub enum KernelFeature {
     WireGuard,
     /// L2TPv3.
     L2tp,
+    /// VXLAN interfaces.
+    Vxlan,
+    /// Geneve interfaces.
+    Geneve,
 }
 
 impl KernelFeature {
     /// The feature that a device under test is made of; `None` for other devices.
-    #[must_use]
-    pub const fn of(adapter: &Adapter) -> Option<Self> {
+    const fn of(adapter: &Adapter) -> Option<Self> {
         match adapter {
             Adapter::Xfrm(_) | Adapter::StrongSwan(_) => Some(Self::Esp),
             Adapter::WireGuard(tunnel) if matches!(tunnel.program, WireGuardProgram::Kernel) => {
@@ -40,6 +43,16 @@ impl KernelFeature {
         }
     }
 
+    /// The features that a cell needs.
+    pub fn of_cell(cell: &Cell) -> impl Iterator<Item = Self> {
+        let overlay = match cell.stations.map(|stations| stations.overlay) {
+            Some(Overlay::Vxlan) => Some(Self::Vxlan),
+            Some(Overlay::Geneve) => Some(Self::Geneve),
+            Some(Overlay::None) | None => None,
+        };
+        Self::of(&cell.dut.adapter).into_iter().chain(overlay)
+    }
+
     /// Its name.
     #[must_use]
     pub const fn name(self) -> &'static str {
@@ -47,6 +60,8 @@ impl KernelFeature {
             Self::Esp => "ESP",
             Self::WireGuard => "WireGuard",
             Self::L2tp => "L2TPv3",
+            Self::Vxlan => "VXLAN",
+            Self::Geneve => "Geneve",
         }
     }
 
@@ -58,6 +73,8 @@ impl KernelFeature {
             Self::Esp => kernel_esp_arguments(),
             Self::WireGuard => KERNEL_WIREGUARD.to_owned(),
             Self::L2tp => KERNEL_L2TP.to_owned(),
+            Self::Vxlan => "link add cb-probe1 type vxlan id 1 dstport 4789".to_owned(),
+            Self::Geneve => "link add cb-probe1 type geneve id 1 remote 127.0.0.1".to_owned(),
         };
         let mut command = Command::new("ip");
         command

@@ -2,8 +2,10 @@
 
 use super::{NamespaceLab, Up};
 use crate::dut::{self, Site};
+use crate::overlay;
+use crate::topology::Side;
 use crate::version_settings::{Applied, Facts, Target, ToRestore, apply_all};
-use plan::{Direction, Dut, NodeSettings, VersionSettings};
+use plan::{Direction, Dut, NodeSettings, Overlay, VersionSettings};
 use testbed::{Bench, DutAction, LabError, Links, NodeId, Result, RunningDut};
 
 impl NamespaceLab {
@@ -51,6 +53,38 @@ impl NamespaceLab {
             applied,
         });
         Ok(running)
+    }
+
+    /// Sets an overlay up on both stations and waits until A reaches B through it.
+    pub(super) fn connect_overlay(&self, overlay: Overlay, links: Links) -> Result<()> {
+        let sides = [(NodeId::A, Side::A), (NodeId::B, Side::B)];
+        let made = sides.into_iter().try_for_each(|(id, side)| {
+            overlay::start(self.station(id), (&self.map, side), overlay, links)
+        });
+        let reached = made.and_then(|()| overlay::unreached(self.station(NodeId::A)));
+        let outcome = reached.and_then(|unreached| match (unreached, &self.dut) {
+            (Some(reason), Some(up)) => {
+                let port = overlay.port().unwrap_or_default();
+                let reason = format!(
+                    "does not carry {}: {reason}\nhelp: UDP to port {port} must pass it both ways; \
+                     in clear no element may translate its addresses",
+                    overlay.title()
+                );
+                Err(LabError::dut(&up.dut.name, reason))
+            }
+            _ => Ok(()),
+        });
+        if outcome.is_err() {
+            // The first failure says more; the next start removes what is left.
+            let _ = self.disconnect_overlay();
+        }
+        outcome
+    }
+
+    /// Removes the interfaces of an overlay from both stations, even if one fails.
+    pub(super) fn disconnect_overlay(&self) -> Result<()> {
+        let stations = [NodeId::A, NodeId::B].map(|id| self.station(id));
+        dut::all(stations.map(overlay::stop).into())
     }
 
     pub(super) fn stop(&mut self, mut dut: RunningDut) -> Result<()> {

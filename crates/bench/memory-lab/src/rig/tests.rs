@@ -39,6 +39,7 @@ fn cell(direction: Direction) -> Cell {
             mtu: 1500,
             cores: 1,
             offloads: false,
+            overlay: plan::Overlay::None,
         }),
         measurement: Measurement::Frames(FrameTest { traffic, procedure }),
         tune: false,

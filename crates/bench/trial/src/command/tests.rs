@@ -16,6 +16,7 @@ fn cell(cores: u16, measurement: Measurement) -> Cell {
             mtu: 1500,
             cores,
             offloads: true,
+            overlay: plan::Overlay::None,
         }),
         measurement,
         tune: false,
@@ -223,4 +224,23 @@ fn iperf2_shows_the_marker_where_its_header_leaves_room() {
         assert!(digits.windows(marker.len()).any(|window| window == marker));
     }
     assert_eq!(iperf2::marker(178), Vec::<u8>::new());
+}
+
+#[test]
+fn tools_in_an_overlay_use_its_address_and_its_mtu() {
+    let mut cell = cell(1, udp(None, None, 1));
+    for overlay in [plan::Overlay::Vxlan, plan::Overlay::Geneve] {
+        cell.stations.as_mut().unwrap().overlay = overlay;
+        let (_, clients) = lines(&cell);
+        assert!(
+            clients[0].starts_with("iperf3 -c 169.254.1.2 -p 5201 "),
+            "{clients:?}"
+        );
+        // 1500 B less 50 B of the overlay, and 28 B of IPv4 and UDP.
+        assert!(clients[0].contains(" -u -l 1422 "), "{clients:?}");
+    }
+    cell.measurement = tcp(1);
+    let made = commands(&cell, &parameters(&cell), TARGET, 4).unwrap();
+    let baseline = made.baseline.unwrap().argv;
+    assert_eq!(baseline.last().unwrap(), "169.254.1.2");
 }

@@ -85,12 +85,15 @@ struct Packets {
 impl Packets {
     /// As packets of the longest that crosses the path in one piece.
     fn of(observed: &ToolObserved<'_>, mtu: u16) -> Self {
+        // An overlay puts its headers in front of each packet of the tools.
+        let around = observed.path.overlay().added_bytes();
+        let (mtu, around) = (mtu.saturating_sub(around), u64::from(around));
         let ip = IPV4_HEADER_BYTES as u64;
         let fragmented = |payload_bytes: u64, header_bytes: u64| {
             // A datagram longer than the MTU travels in fragments, each with an IP header. The
             // transport header is in the first one only.
             let count = ipv4_packets((payload_bytes + header_bytes) as usize, mtu.into()) as u64;
-            let ip_header_bytes = header_bytes + count * ip;
+            let ip_header_bytes = header_bytes + count * (ip + around);
             Self {
                 payload_bytes: payload_bytes.max(1),
                 header_bytes: ip_header_bytes + count * ETHERNET_HEADER_BYTES,
@@ -111,12 +114,12 @@ impl Packets {
                 // Segments with timestamps are shorter, so they give the largest number of packets,
                 // and segments without them the smallest.
                 payload_bytes: u64::from(mtu).saturating_sub(ip + TCP_HEADER_BYTES).max(1),
-                header_bytes: ETHERNET_HEADER_BYTES + ip + TCP_HEADER_BYTES,
+                header_bytes: ETHERNET_HEADER_BYTES + around + ip + TCP_HEADER_BYTES,
                 count: 1,
                 payload_bytes_most: u64::from(mtu)
                     .saturating_sub(ip + TCP_HEADER_BYTES_LEAST)
                     .max(1),
-                ip_header_bytes_least: ip + TCP_HEADER_BYTES_LEAST,
+                ip_header_bytes_least: around + ip + TCP_HEADER_BYTES_LEAST,
                 slack: TCP_PACKETS_PER_FULL_ONE,
             },
         }

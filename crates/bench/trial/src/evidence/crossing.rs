@@ -40,9 +40,8 @@ pub(super) fn packets_cross_once(observed: &ToolObserved<'_>) -> Option<Check> {
 
 /// `None` if the kernels' counters were not read.
 fn way(observed: &ToolObserved<'_>, from: &'static str, to: &'static str) -> Option<Crossed> {
-    let settings = observed.path.settings?;
-    let sent = settings.ip_packets_sent(from)?;
-    let received = settings.ip_packets_received(to)?;
+    let [sent, received] = observed.path.ip_packets(from, to);
+    let (sent, received) = (sent?, received?);
     // Copies that the profile asks for are no fault of the device.
     let doubled = observed.path.impaired.map_or(0, |impaired| match from {
         "a" => impaired.a_to_b.duplicated,

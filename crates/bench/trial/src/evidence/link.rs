@@ -3,6 +3,7 @@
 use super::bounds::{Bounds, Place, bounds, received_ip_bytes};
 use super::failure::{nothing_seen, size, then_repeat};
 use super::gateway::{Gateway, counted_wrong, not_counted};
+use super::overlay;
 use super::{Load, ToolObserved, check};
 use crate::way::gateways;
 use journal::record::{Check, Explanation, InterfaceCounters};
@@ -12,7 +13,13 @@ use units::human;
 pub(super) fn offloads_as_asked(observed: &ToolObserved<'_>) -> Option<Check> {
     let names = &observed.interfaces;
     let cipher = names.cipher.iter().flatten();
-    let ends: Vec<&String> = [&names.a, &names.b].into_iter().chain(cipher).collect();
+    let inside = [&names.a, &names.b].map(|end| overlay::inside(end));
+    let inside = inside.iter().filter(|_| observed.path.overlay().is_some());
+    let ends: Vec<&String> = [&names.a, &names.b]
+        .into_iter()
+        .chain(cipher)
+        .chain(inside)
+        .collect();
     observed.path.offloads_as_asked(&ends)
 }
 

@@ -7,7 +7,7 @@ use super::cipher::{CipherTraffic, encryption_not_proven};
 use super::failure::{first_of, then_repeat_or};
 use impair::{Impaired, Profile};
 use journal::record::{Check, Cpu, Explanation, InterfaceCounters, PathSettings};
-use plan::Cell;
+use plan::{Cell, Overlay};
 use std::collections::{BTreeMap, BTreeSet};
 use testbed::Links;
 
@@ -53,6 +53,30 @@ pub struct ObservedPath<'a> {
     pub settings: Option<&'a PathSettings>,
     /// The impaired path's counts; `None` without one.
     pub impaired: Option<&'a Impaired>,
+}
+
+impl ObservedPath<'_> {
+    /// The overlay that the tools' packets travel in.
+    pub(crate) fn overlay(&self) -> Overlay {
+        let stations = self.cell.stations;
+        stations.map_or(Overlay::None, |stations| stations.overlay)
+    }
+
+    /// IP packets that one station's kernel sent and another one's received for the path, each
+    /// counted once; `None` without a count.
+    pub(crate) fn ip_packets(&self, from: &str, to: &str) -> [Option<u64>; 2] {
+        let Some(settings) = self.settings else {
+            return [None; 2];
+        };
+        let received = settings.ip_packets_received(to);
+        // A kernel counts a received packet outside and inside the overlay, but a sent one only
+        // inside.
+        let received = match self.overlay() {
+            Overlay::None => received,
+            Overlay::Vxlan | Overlay::Geneve => received.map(|packets| packets.div_ceil(2)),
+        };
+        [settings.ip_packets_sent(from), received]
+    }
 }
 
 /// Words in the names of drivers' counters for lost, damaged or delayed frames.

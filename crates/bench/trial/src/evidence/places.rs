@@ -15,7 +15,7 @@
 use super::failure::{count, then_repeat};
 use super::{Interfaces, ObservedPath, check};
 use journal::record::{
-    Check, Explanation, FrameTrial, InterfaceCounters, LostAt, PathCount, PathPlace, PathSettings,
+    Check, Explanation, FrameTrial, InterfaceCounters, LostAt, PathCount, PathPlace,
 };
 
 /// [`LostAt::APART_PACKETS`] for gateways that also talk to one another: keepalives and key
@@ -159,7 +159,7 @@ impl ObservedPath<'_> {
                     line.stations(ends, &names);
                 }
             }
-            Ends::Tools(tools) => line.kernels(self.settings, tools, &names),
+            Ends::Tools(tools) => line.kernels(self, tools, &names),
         }
         line
     }
@@ -280,21 +280,21 @@ impl Line {
 
     /// Adds the packets sent and received by the stations' kernels, if the tools used the path's
     /// interfaces.
-    fn kernels(&mut self, settings: Option<&PathSettings>, tools: &Interfaces, names: &[String]) {
+    fn kernels(&mut self, path: &ObservedPath<'_>, tools: &Interfaces, names: &[String]) {
         let ends = (names.first(), names.last());
         let (from, to) = match ends {
             (Some(from), Some(to)) if *from == tools.a && *to == tools.b => ("a", "b"),
             (Some(from), Some(to)) if *from == tools.b && *to == tools.a => ("b", "a"),
             _ => return,
         };
-        let Some(settings) = settings else { return };
         let count = |at: &str, packets: Option<u64>| {
             let at = format!("the kernel of {at}");
             packets.map(|packets| PathCount { at, packets })
         };
         let last = self.gates.len() - 1;
-        self.gates[0] = count(from, settings.ip_packets_sent(from));
-        self.gates[last] = count(to, settings.ip_packets_received(to));
+        let [sent, received] = path.ip_packets(from, to);
+        self.gates[0] = count(from, sent);
+        self.gates[last] = count(to, received);
     }
 
     /// Returns each pair of neighbouring counters with a clear drop from the first to the second. A

@@ -24,6 +24,7 @@ mod impaired;
 mod machine;
 mod nat;
 mod opened;
+mod overlay;
 mod tunnels;
 mod video;
 

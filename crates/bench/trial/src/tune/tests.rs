@@ -17,6 +17,7 @@ fn cell(cores: u16, measurement: Measurement) -> Cell {
             mtu: 1500,
             cores,
             offloads: true,
+            overlay: plan::Overlay::None,
         }),
         measurement,
         tune: true,

@@ -565,6 +565,7 @@ fn cell(adapter: Adapter, cores: u16, measurement: Measurement) -> Cell {
             mtu: 1500,
             cores,
             offloads: true,
+            overlay: plan::Overlay::None,
         }),
         measurement,
         impair: None,

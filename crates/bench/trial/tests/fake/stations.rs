@@ -258,6 +258,7 @@ pub(crate) fn cell(test: FrameTest) -> Cell {
             mtu: 1500,
             cores: 1,
             offloads: false,
+            overlay: plan::Overlay::None,
         }),
         measurement: Measurement::Frames(test),
         impair: None,

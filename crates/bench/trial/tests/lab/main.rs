@@ -25,6 +25,7 @@ mod impaired;
 mod known;
 mod nat;
 mod one_gateway;
+mod overlays;
 mod past;
 mod pings;
 mod round_trips;
@@ -107,6 +108,7 @@ fn main() -> ExitCode {
         ("round_trips", &round_trips::ALL[..]),
         ("impaired", &impaired::ALL[..]),
         ("one_gateway", &one_gateway::ALL[..]),
+        ("overlays", &overlays::ALL[..]),
     ];
     let all = modules.into_iter().flat_map(|(module, tests)| {
         let named = move |(name, test): &(&str, fn())| (format!("{module}::{name}"), *test);

@@ -204,6 +204,7 @@ pub(crate) fn cell(adapter: Adapter, cores: u16, offloads: bool, measurement: Me
             mtu: 1500,
             cores,
             offloads,
+            overlay: plan::Overlay::None,
         }),
         measurement,
         impair: None,

@@ -86,6 +86,7 @@ fn cell(number: usize, dut: &str, adapter: Adapter) -> Cell {
             mtu: 1500,
             cores: 1,
             offloads: true,
+            overlay: plan::Overlay::None,
         }),
         measurement: Measurement::Tcp {
             tool: Tool::default(),

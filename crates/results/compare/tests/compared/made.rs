@@ -108,6 +108,7 @@ pub(crate) fn cell(group: &str, dut: &str) -> Cell {
             mtu: mtu as u16,
             cores: 1,
             offloads: false,
+            overlay: plan::Overlay::None,
         }),
         measurement: Measurement::Tcp {
             tool: Tool::default(),

@@ -69,6 +69,9 @@ pub(super) fn common(cell: &Cell, repeats: u32) -> String {
     let congestion = congestion.filter(|name| !Axis::Congestion.is_usual(name));
     parts.extend(Axis::Congestion.phrase(congestion.into_iter()));
     parts.extend(Axis::Offloads.phrase(cell.value(Axis::Offloads).into_iter()));
+    let overlay = cell.value(Axis::Overlay);
+    let overlay = overlay.filter(|name| !Axis::Overlay.is_usual(name));
+    parts.extend(Axis::Overlay.phrase(overlay.into_iter()));
     parts.extend(Axis::Impair.phrase(cell.value(Axis::Impair).into_iter()));
     parts.push(format!("{} of {trials}", runs(repeats)));
     parts.join(", ")

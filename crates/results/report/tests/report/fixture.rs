@@ -416,6 +416,7 @@ fn cell(
             mtu,
             cores,
             offloads,
+            overlay: plan::Overlay::None,
         }),
         measurement,
         impair: None,

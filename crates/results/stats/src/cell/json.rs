@@ -16,6 +16,9 @@ pub(crate) struct StationsInfo {
     cores_per_station: Option<u16>,
     /// Whether TSO, GSO and GRO are on at the links' ends.
     offloads: Option<bool>,
+    /// Overlay network between the stations that the tools use: `none`, `vxlan` or `geneve`; `null`
+    /// for crypto devices.
+    overlay: Option<&'static str>,
 }
 
 pub(crate) fn stations<S: Serializer>(
@@ -26,6 +29,7 @@ pub(crate) fn stations<S: Serializer>(
         mtu_bytes: stations.map(|stations| stations.mtu),
         cores_per_station: stations.map(|stations| stations.cores),
         offloads: stations.map(|stations| stations.offloads),
+        overlay: stations.map(|stations| stations.overlay.name()),
     };
     info.serialize(serializer)
 }

@@ -286,6 +286,7 @@ mod tests {
                 mtu: 1500,
                 cores: 1,
                 offloads: true,
+                overlay: plan::Overlay::None,
             }),
             measurement: Measurement::Http(test),
             impair: None,

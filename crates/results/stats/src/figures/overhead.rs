@@ -63,17 +63,19 @@ impl Packets {
     /// `None` for measurements that do not fill the path, and for fragmented packets.
     pub(crate) fn of(cell: &Cell, parameters: &Parameters) -> Option<Self> {
         let mtu = usize::from(cell.stations?.mtu);
+        // An overlay's headers are overhead of the tools' packets, not of the DUT.
+        let around = usize::from(cell.stations?.overlay.added_bytes());
         let of_one = |packet: usize, payload: usize| Self {
             shares: vec![(1, packet)],
             payload_bytes: Some(payload),
         };
         match &cell.measurement {
             Measurement::Tcp { .. } => {
-                let payload = mtu.checked_sub(IPV4_HEADER_BYTES + TCP_HEADER_BYTES)?;
+                let payload = mtu.checked_sub(IPV4_HEADER_BYTES + TCP_HEADER_BYTES + around)?;
                 Some(of_one(mtu, payload))
             }
             Measurement::Udp { .. } => {
-                let headers = IPV4_HEADER_BYTES + UDP_HEADER_BYTES;
+                let headers = IPV4_HEADER_BYTES + UDP_HEADER_BYTES + around;
                 let payload = match parameters.datagram_bytes {
                     Some(bytes) => usize::try_from(bytes).ok()?,
                     None => mtu.checked_sub(headers)?,

@@ -55,6 +55,7 @@ fn cell(group: &str, dut: &str, measurement: Measurement) -> Cell {
             mtu: 1500,
             cores: 1,
             offloads: false,
+            overlay: plan::Overlay::None,
         }),
         measurement,
         impair: None,

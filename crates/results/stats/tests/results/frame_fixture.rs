@@ -49,6 +49,7 @@ pub(crate) fn cell(dut: &str, size: u16, procedure: Procedure) -> Cell {
             mtu: 1500,
             cores: 1,
             offloads: false,
+            overlay: plan::Overlay::None,
         }),
         measurement: Measurement::Frames(FrameTest {
             traffic: Traffic {

@@ -2,7 +2,7 @@
 
 use super::*;
 use crate::evidence::tests::fixture::encrypting;
-use journal::record::Cpu;
+use journal::record::{Cpu, PathSettings};
 use plan::{Adapter, Cell, Dut, Measurement, Stations};
 use std::collections::BTreeMap;
 use std::sync::LazyLock;
@@ -61,6 +61,7 @@ impl Path {
                     mtu: 1500,
                     cores: 1,
                     offloads: false,
+                    overlay: plan::Overlay::None,
                 }),
                 measurement: Measurement::Ping {
                     count: 1,

@@ -44,6 +44,7 @@ impl Fixture {
                 mtu: 1500,
                 cores,
                 offloads: false,
+                overlay: plan::Overlay::None,
             }),
             measurement,
             impair: None,

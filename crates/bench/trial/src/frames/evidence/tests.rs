@@ -193,6 +193,7 @@ impl Fixture {
                     mtu: 1500,
                     cores: 1,
                     offloads: false,
+                    overlay: plan::Overlay::None,
                 }),
                 measurement: Measurement::Frames(test.clone()),
                 impair: None,
