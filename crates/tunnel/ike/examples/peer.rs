@@ -14,7 +14,7 @@ use ike::crypto::{Cipher, Integrity, KeMethodKind, Prf, Secret};
 use ike::message::{AddressRange, Identity};
 use ike::session::{
     ADDITIONAL_MAX, ChildSuite, Gate, HalfOpen, IkeSuite, Lifetimes, Limits, Output, Path,
-    PpkPolicy, Retransmission, Session, Settings,
+    PpkPolicy, Retransmission, Session, Settings, Transport,
 };
 use std::env;
 use std::error::Error;
@@ -68,6 +68,7 @@ fn main() -> Result<(), Box<dyn Error>> {
         lifetimes: Lifetimes::default(),
         retransmission: Retransmission::DEFAULT,
         idle: Duration::from_secs(10),
+        transport: Transport::default(),
     });
     let path = Path {
         local: local.parse()?,

@@ -49,7 +49,8 @@ pub use gate::{Gate, HalfOpen, Limits};
 pub use output::{ChildSa, Closed, Event, Output, Role};
 pub use refusal::Refusal;
 pub use settings::{
-    ADDITIONAL_MAX, ChildSuite, IkeSuite, Lifetimes, Path, Ppk, PpkPolicy, Retransmission, Settings,
+    ADDITIONAL_MAX, ChildSpis, ChildSuite, IkeSuite, Lifetimes, Path, Ppk, PpkPolicy,
+    Retransmission, Settings, Transport,
 };
 
 use crate::crypto::{CipherKeys, IkeKeys, PrivateValue, Transcript};
@@ -67,8 +68,6 @@ use std::collections::VecDeque;
 use std::sync::Arc;
 use std::time::Duration;
 
-/// The port that IKE shares with ESP (RFC 3948).
-const NAT_PORT: u16 = 4500;
 /// A responder abandons an IKE SA whose IKE_AUTH does not come.
 const HALF_OPEN: Duration = Duration::from_secs(30);
 /// The end that did not begin a rekeying deletes the replaced SA, if the other does not.
@@ -473,8 +472,9 @@ impl Session {
 
     fn send(&self, datagrams: Vec<Vec<u8>>, out: &mut Vec<Output>) {
         // The other end of a NAT may have any port.
-        let ports = [self.path.local, self.path.remote].map(|it| it.port());
-        let marker = ports.contains(&NAT_PORT);
+        let transport = &self.settings.transport;
+        let marker = self.path.local.port() == transport.nat_port
+            || self.path.remote.port() == transport.peer_nat_port;
         out.extend(datagrams.into_iter().map(|datagram| Output::Send {
             datagram,
             path: self.path,
@@ -493,6 +493,14 @@ impl Session {
         self.channels.retain(|it| it.local_spi() != spi);
         if self.channels.len() < former {
             out.push(Output::IkeDown(spi));
+        }
+    }
+
+    /// An SPI of a new child SA to this end.
+    fn child_spi(&mut self) -> u32 {
+        match &self.settings.transport.child_spis {
+            Some(spis) => spis.take(),
+            None => self.random.child_spi(),
         }
     }
 

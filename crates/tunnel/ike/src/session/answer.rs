@@ -149,7 +149,7 @@ impl Session {
         if remote.is_empty() || local.is_empty() {
             return Err(NotifyType::TS_UNACCEPTABLE.into());
         }
-        let own = self.random.child_spi();
+        let own = self.child_spi();
         proposal.spi = own.to_be_bytes().to_vec();
         Ok(Accepted {
             agreed: Agreed::Child(Terms {

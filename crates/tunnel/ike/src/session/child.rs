@@ -90,6 +90,7 @@ pub(super) fn derive(
         remote: terms.remote,
         in_udp,
         replaces,
+        has_peer: material.is_initiator,
     }
 }
 

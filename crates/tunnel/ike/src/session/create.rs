@@ -114,7 +114,7 @@ impl Session {
         method: Option<KeMethodKind>,
         out: &mut Vec<Output>,
     ) {
-        let spi = self.random.child_spi();
+        let spi = self.child_spi();
         let mut payloads = Vec::new();
         payloads.extend(replaces.map(|spi| {
             Payload::Notify(Notify {

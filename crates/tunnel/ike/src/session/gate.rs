@@ -2,7 +2,7 @@
 
 use super::init::InitialRefusal;
 use super::random::Random;
-use super::{Event, NAT_PORT, Output, Path, Refusal, Session, Settings, notifies};
+use super::{Event, Output, Path, Refusal, Session, Settings, notifies};
 use crate::crypto::{Prf, Secret};
 use crate::message::{Exchange, Header, Message, Notify, NotifyType, Payload};
 use aws_lc_rs::constant_time;
@@ -117,7 +117,7 @@ impl Gate {
         let message = Message::parse(datagram)?;
         if let Some(kind) = message.unsupported() {
             let notify = Notify::new(NotifyType::UNSUPPORTED_CRITICAL_PAYLOAD, [kind.0]);
-            refuse(header, notify, path, out);
+            self.refuse(header, notify, path, out);
             return Ok(None);
         }
         let nonce = message.payloads.iter().find_map(|payload| match payload {
@@ -128,7 +128,7 @@ impl Gate {
         if half_open.all >= self.limits.cookies_from && !self.has_cookie(now, &message, nonce, path)
         {
             let cookie = self.cookie(0, header.initiator_spi, nonce, path.remote.ip());
-            refuse(header, Notify::new(NotifyType::COOKIE, cookie), path, out);
+            self.respond(header, Notify::new(NotifyType::COOKIE, cookie), path, out);
             return Ok(None);
         }
         // With a cookie, or few sessions: addresses of others cannot be used up.
@@ -145,7 +145,7 @@ impl Gate {
             Ok(session) => Ok(Some(session)),
             Err(InitialRefusal::Ignored(reason)) => Err(reason),
             Err(InitialRefusal::Notify(notify)) => {
-                refuse(header, notify, path, out);
+                self.refuse(header, notify, path, out);
                 Ok(None)
             }
         }
@@ -179,24 +179,30 @@ impl Gate {
         };
         is_ours(0) || is_ours(1)
     }
-}
 
-/// Responds with a notification, without state (RFC 7296 section 2.6.1: the responder's SPI is 0).
-fn refuse(header: Header, notify: Notify, path: Path, out: &mut Vec<Output>) {
-    let message = Message {
-        header: Header {
-            from_initiator: false,
-            is_response: true,
-            ..header
-        },
-        payloads: vec![Payload::Notify(notify)],
-    };
-    let mut datagram = Vec::new();
-    message.emit(&mut datagram).expect("one short notification");
-    let marker = path.local.port() == NAT_PORT;
-    out.push(Output::Send {
-        datagram,
-        path,
-        marker,
-    });
+    /// Responds with an error.
+    fn refuse(&self, header: Header, notify: Notify, path: Path, out: &mut Vec<Output>) {
+        out.push(Output::Event(Event::FirstRefused(notify.kind)));
+        self.respond(header, notify, path, out);
+    }
+
+    /// Responds with a notification, without state (RFC 7296 section 2.6.1: the responder's SPI is
+    /// 0).
+    fn respond(&self, header: Header, notify: Notify, path: Path, out: &mut Vec<Output>) {
+        let message = Message {
+            header: Header {
+                from_initiator: false,
+                is_response: true,
+                ..header
+            },
+            payloads: vec![Payload::Notify(notify)],
+        };
+        let mut datagram = Vec::new();
+        message.emit(&mut datagram).expect("one short notification");
+        out.push(Output::Send {
+            datagram,
+            path,
+            marker: path.local.port() == self.settings.transport.nat_port,
+        });
+    }
 }

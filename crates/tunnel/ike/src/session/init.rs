@@ -5,13 +5,13 @@ use super::channel::Channel;
 use super::intermediate::{Opening, Support};
 use super::negotiate::{choose_ike, chosen_ike, offer_ike};
 use super::{
-    Event, IkeSuite, Keyed, NAT_PORT, Output, Path, Phase, Purpose, Random, Refusal, Role, Session,
-    Settings, error_of, notifies, notify,
+    Event, IkeSuite, Keyed, Output, Path, Phase, Purpose, Random, Refusal, Role, Session, Settings,
+    Transport, error_of, notifies, notify,
 };
 use crate::crypto::{IkeKeys, KeMethodKind, PrivateValue, Secret, Transcript, respond};
 use crate::message::{Exchange, Header, KeMethod, Message, Notify, NotifyType, Payload, Proposal};
 use aws_lc_rs::digest;
-use std::net::{IpAddr, SocketAddr};
+use std::net::{IpAddr, Ipv4Addr, SocketAddr};
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -19,7 +19,7 @@ pub(super) const NONCE_BYTES: usize = 32;
 /// Cookies and other key exchanges that an initiator accepts until it is established: anybody can
 /// send them.
 const RESTARTS_MAX: u32 = 8;
-const IKE_PORT: u16 = 500;
+const NOWHERE: SocketAddr = SocketAddr::new(IpAddr::V4(Ipv4Addr::UNSPECIFIED), 0);
 
 /// An initiator without response.
 #[derive(Clone)]
@@ -83,7 +83,7 @@ impl Session {
             data: initiating.public.clone(),
         });
         payloads.push(Payload::Nonce(initiating.nonce.clone()));
-        payloads.extend(nat_detection(spi, 0, self.path));
+        payloads.extend(nat_detection(spi, 0, self.path, &self.settings.transport));
         payloads.extend(Support::of_settings(&self.settings).payloads());
         let exchange = Exchange::IKE_SA_INIT;
         let message = Message {
@@ -240,21 +240,24 @@ impl Session {
         }
         self.heard = now;
         self.takes_fragments = peer.fragments;
-        self.has_nat = has_nat(payloads, initiator_spi, responder_spi, self.path);
+        let transport = &self.settings.transport;
+        let spis = (initiator_spi, responder_spi);
+        self.has_nat = has_nat(payloads, spis, self.path, transport);
         if self.has_nat {
             // Both ports change (RFC 7296 section 2.23). A port of the caller's choice is kept.
-            let float = |address: &mut SocketAddr| {
-                if address.port() == IKE_PORT {
-                    address.set_port(NAT_PORT);
+            let float = |address: &mut SocketAddr, nat_port| {
+                if address.port() == transport.port {
+                    address.set_port(nat_port);
                 }
             };
-            float(&mut self.path.local);
-            float(&mut self.path.remote);
+            float(&mut self.path.local, transport.nat_port);
+            float(&mut self.path.remote, transport.peer_nat_port);
         }
+        let child_spi = self.child_spi();
         self.phase = Phase::Opening(Box::new(Opening {
             request: initiating.request,
             response: datagram.to_vec(),
-            child_spi: self.random.child_spi(),
+            child_spi,
             expires: None,
             rest: suite.additional.into_iter().flatten().collect(),
             authenticated: None,
@@ -290,7 +293,6 @@ impl Session {
         let (public, shared) = respond(suite.exchange, offered.public).map_err(Refusal::from)?;
         let mut random = Random::new(seed);
         let nonce = random.bytes(NONCE_BYTES).to_vec();
-        let child_spi = random.child_spi();
         let (initiator_spi, responder_spi) = (header.initiator_spi, random.ike_spi());
         let mut answer = vec![
             Payload::Sa(vec![proposal]),
@@ -300,7 +302,8 @@ impl Session {
             },
             Payload::Nonce(nonce.clone()),
         ];
-        answer.extend(nat_detection(initiator_spi, responder_spi, path));
+        let transport = &settings.transport;
+        answer.extend(nat_detection(initiator_spi, responder_spi, path, transport));
         answer.extend(peer.payloads());
         let message = Message {
             header: Header {
@@ -329,10 +332,13 @@ impl Session {
             transcript,
         });
         channel.next_expected = 1;
+        let has_nat = has_nat(payloads, (initiator_spi, 0), path, transport);
+        let marker = path.local.port() == transport.nat_port;
         let mut session = Self::new(settings, random, channel, path);
         session.heard = now;
         session.takes_fragments = peer.fragments;
-        session.has_nat = has_nat(payloads, initiator_spi, 0, path);
+        session.has_nat = has_nat;
+        let child_spi = session.child_spi();
         session.phase = Phase::Opening(Box::new(Opening {
             request: datagram.to_vec(),
             response: response.clone(),
@@ -347,7 +353,7 @@ impl Session {
         out.push(Output::Send {
             datagram: response,
             path,
-            marker: path.local.port() == NAT_PORT,
+            marker,
         });
         Ok(session)
     }
@@ -419,9 +425,20 @@ fn nat_hash(initiator_spi: u64, responder_spi: u64, address: SocketAddr) -> Vec<
     context.finish().as_ref().to_vec()
 }
 
-fn nat_detection(initiator_spi: u64, responder_spi: u64, path: Path) -> [Payload; 2] {
+fn nat_detection(
+    initiator_spi: u64,
+    responder_spi: u64,
+    path: Path,
+    transport: &Transport,
+) -> [Payload; 2] {
+    let source = if transport.always_in_udp {
+        // The address of no sender: the peer finds a NAT in front of this end.
+        NOWHERE
+    } else {
+        path.local
+    };
     [
-        (NotifyType::NAT_DETECTION_SOURCE_IP, path.local),
+        (NotifyType::NAT_DETECTION_SOURCE_IP, source),
         (NotifyType::NAT_DETECTION_DESTINATION_IP, path.remote),
     ]
     .map(|(kind, address)| {
@@ -430,13 +447,19 @@ fn nat_detection(initiator_spi: u64, responder_spi: u64, path: Path) -> [Payload
     })
 }
 
-/// Whether the peer's hashes differ from the addresses of its message. A peer without hashes does
-/// not know NATs.
-fn has_nat(payloads: &[Payload], initiator_spi: u64, responder_spi: u64, path: Path) -> bool {
+/// Whether the peer's hashes differ from the addresses of its message, or this end claims a NAT. A
+/// peer without hashes does not know NATs.
+fn has_nat(
+    payloads: &[Payload],
+    (initiator_spi, responder_spi): (u64, u64),
+    path: Path,
+    transport: &Transport,
+) -> bool {
     let of = |kind| notifies(payloads).filter(move |it| it.kind == kind);
     let differs = |kind, address| {
         let hash = nat_hash(initiator_spi, responder_spi, address);
-        of(kind).next().is_some() && of(kind).all(|it| it.data != hash)
+        let claims_nat = transport.always_in_udp;
+        of(kind).next().is_some() && (claims_nat || of(kind).all(|it| it.data != hash))
     };
     differs(NotifyType::NAT_DETECTION_SOURCE_IP, path.remote)
         || differs(NotifyType::NAT_DETECTION_DESTINATION_IP, path.local)

@@ -51,6 +51,8 @@ pub enum Event {
     Ignored(Refusal),
     /// A peer without authentication reports an error. It may be forged.
     Hint(NotifyType),
+    /// A first request was answered with this error. Its sender is not authenticated.
+    FirstRefused(NotifyType),
     /// The peer asks for a cookie.
     Cookie,
     /// A child SA was not created or replaced: the peer, or this end, refused with this error.
@@ -99,6 +101,9 @@ pub struct ChildSa {
     pub in_udp: bool,
     /// SPI to this end of the child SA that it replaces. That one is deleted afterwards.
     pub replaces: Option<u32>,
+    /// This end began its exchange, so the peer has it already. Otherwise the response that
+    /// announces it is still to be sent.
+    pub has_peer: bool,
 }
 
 /// Shows no key.

@@ -3,6 +3,8 @@
 use crate::crypto::{Cipher, KeMethodKind, Prf, Secret};
 use crate::message::{AddressRange, Identity, IdentityType};
 use std::net::SocketAddr;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU32, Ordering};
 use std::time::Duration;
 
 /// Most additional key exchanges of a suite.
@@ -81,6 +83,71 @@ pub struct Settings {
     pub retransmission: Retransmission,
     /// A peer that sent nothing for this time is asked whether it lives.
     pub idle: Duration,
+    /// Ports, encapsulation and SPIs.
+    pub transport: Transport,
+}
+
+/// Ports, encapsulation and SPIs.
+#[derive(Debug, Clone)]
+pub struct Transport {
+    /// The port of first requests, from which both ends change if there is a NAT.
+    pub port: u16,
+    /// The port of this end that IKE shares with ESP (RFC 3948).
+    pub nat_port: u16,
+    /// The peer's.
+    pub peer_nat_port: u16,
+    /// Claims that this end is behind a NAT: then ESP is encapsulated in UDP with any peer that
+    /// knows NATs.
+    pub always_in_udp: bool,
+    /// SPIs of child SAs to this end; `None`: at random.
+    pub child_spis: Option<ChildSpis>,
+}
+
+impl Default for Transport {
+    fn default() -> Self {
+        Self {
+            port: 500,
+            nat_port: 4500,
+            peer_nat_port: 4500,
+            always_in_udp: false,
+            child_spis: None,
+        }
+    }
+}
+
+/// SPIs that have the same low bits, by which the receiver finds the tunnel. All sessions with the
+/// same one, and its clones, count together, so that no SPI returns soon.
+#[derive(Debug, Clone)]
+pub struct ChildSpis {
+    low_bits: u32,
+    low: u32,
+    next: Arc<AtomicU32>,
+}
+
+impl ChildSpis {
+    /// SPIs with `low` in their `low_bits` low bits. The others are counted from a random number.
+    ///
+    /// # Panics
+    /// When there are less than 8 or more than 24 low bits, or `low` does not fit.
+    #[must_use]
+    pub fn new(low_bits: u32, low: u32, first: u32) -> Self {
+        assert!((8..=24).contains(&low_bits) && low >> low_bits == 0);
+        Self {
+            low_bits,
+            low,
+            next: Arc::new(AtomicU32::new(first)),
+        }
+    }
+
+    pub(super) fn take(&self) -> u32 {
+        loop {
+            let high = self.next.fetch_add(1, Ordering::Relaxed) << self.low_bits;
+            // With 8 low bits at least, 0 stands for all reserved ones (RFC 4303 section 2.1).
+            if high != 0 {
+                return high | self.low;
+            }
+        }
+    }
 }
 
 /// A post-quantum pre-shared key.
@@ -109,6 +176,7 @@ pub struct Lifetimes {
     /// Of child SAs.
     pub child: Option<Duration>,
 }
+
 /// Repetition of a request without response (RFC 7296 section 2.4).
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Retransmission {

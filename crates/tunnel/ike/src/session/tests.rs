@@ -5,4 +5,5 @@ mod hostile;
 mod opening;
 mod quantum;
 mod standing;
+mod transport;
 pub(super) mod world;

@@ -5,7 +5,7 @@ use ike::crypto::{Cipher, KeMethodKind, Prf, Secret};
 use ike::message::{AddressRange, Identity, Message, Payload};
 use ike::session::{
     ADDITIONAL_MAX, ChildSuite, Closed, Event, Gate, HalfOpen, IkeSuite, Lifetimes, Limits, Output,
-    Path, PpkPolicy, Retransmission, Session, Settings,
+    Path, PpkPolicy, Retransmission, Session, Settings, Transport,
 };
 use std::io::{ErrorKind, Read};
 use std::net::{IpAddr, SocketAddr, UdpSocket};
@@ -57,6 +57,7 @@ pub(crate) fn settings() -> Settings {
         lifetimes: Lifetimes::default(),
         retransmission: Retransmission::DEFAULT,
         idle: Duration::from_secs(30),
+        transport: Transport::default(),
     }
 }
 

@@ -62,6 +62,7 @@ pub(crate) fn settings(at: usize) -> Settings {
         lifetimes: Lifetimes::default(),
         retransmission: Retransmission::DEFAULT,
         idle: 30 * SECOND,
+        transport: Transport::default(),
     }
 }
 
