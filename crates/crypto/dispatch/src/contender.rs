@@ -1,6 +1,6 @@
 //! Candidates for processing batches: engines that pass, and the modelled device.
 
-use engine::{EngineError, EngineFailed, PassedOver, Selection, Transform};
+use engine::{EngineError, EngineFailed, PassedOver, Selection, SequenceNumbers, Transform};
 use wire::Suite;
 
 use crate::cache::Cache;
@@ -17,8 +17,8 @@ pub(crate) struct Contender {
     pub(crate) predictor: Predictor,
 }
 
-/// Makes the transform of an SA from its keying material.
-pub(crate) type Make = Box<dyn Fn(&[u8]) -> Box<dyn Transform> + Send + Sync>;
+/// Makes the transform of an SA from its keying material and the length of its sequence numbers.
+pub(crate) type Make = Box<dyn Fn(&[u8], SequenceNumbers) -> Box<dyn Transform> + Send + Sync>;
 
 impl Contender {
     pub(crate) fn of(selection: Selection) -> Self {
@@ -29,7 +29,7 @@ impl Contender {
         Self {
             name: selection.engine().to_owned(),
             version: selection.version().to_owned(),
-            make: Box::new(move |keymat| selection.transform(keymat)),
+            make: Box::new(move |keymat, numbers| selection.transform_with(keymat, numbers)),
             predictor: Predictor::Curves(curves),
         }
     }

@@ -16,7 +16,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::thread;
 use std::time::{Duration, Instant};
 
-use engine::{EngineFailed, Packet, Transform};
+use engine::{EngineFailed, Packet, SequenceNumbers, Transform};
 use wire::Suite;
 
 use crate::curve::Load;
@@ -233,6 +233,10 @@ fn lengths(packets: &[Packet]) -> impl Iterator<Item = usize> {
 impl Transform for OnDevice {
     fn suite(&self) -> Suite {
         self.inside.suite()
+    }
+
+    fn numbers(&self) -> SequenceNumbers {
+        self.inside.numbers()
     }
 
     fn seal_from(

@@ -3,7 +3,7 @@
 use std::fmt;
 use std::sync::Arc;
 
-use engine::{EngineError, PassedOver, Transform};
+use engine::{EngineError, PassedOver, SequenceNumbers, Transform};
 use serde::Serialize;
 use wire::Suite;
 use wire::overhead::esp_bytes;
@@ -138,10 +138,10 @@ impl Dispatch {
             name: name.clone(),
             version: inside.version().to_owned(),
             predictor: Predictor::Device(Arc::clone(&device)),
-            make: Box::new(move |keymat| {
+            make: Box::new(move |keymat, numbers| {
                 Box::new(OnDevice {
                     device: Arc::clone(&device),
-                    inside: inside.transform(keymat),
+                    inside: inside.make(&inside.0.either, keymat, numbers),
                 })
             }),
         };
@@ -287,7 +287,7 @@ impl Dispatch {
     /// If the length of `keymat` is not [`Suite::keymat_bytes`].
     #[must_use]
     pub fn transform(&self, keymat: &[u8]) -> Box<dyn Transform> {
-        self.make(&self.0.either, keymat)
+        self.make(&self.0.either, keymat, SequenceNumbers::Extended)
     }
 
     /// Like [`transform`](Self::transform) for an SA that only seals, without keys for engines that
@@ -297,7 +297,16 @@ impl Dispatch {
     /// The same.
     #[must_use]
     pub fn sealing(&self, keymat: &[u8]) -> Box<dyn Transform> {
-        self.make(&self.0.sealing, keymat)
+        self.sealing_with(keymat, SequenceNumbers::Extended)
+    }
+
+    /// Like [`sealing`](Self::sealing), for a peer with these sequence numbers.
+    ///
+    /// # Panics
+    /// The same; and for short numbers, if the suite is not in [`Suite::COMMON`].
+    #[must_use]
+    pub fn sealing_with(&self, keymat: &[u8], numbers: SequenceNumbers) -> Box<dyn Transform> {
+        self.make(&self.0.sealing, keymat, numbers)
     }
 
     /// Like [`transform`](Self::transform) for an SA that only opens.
@@ -306,18 +315,27 @@ impl Dispatch {
     /// The same.
     #[must_use]
     pub fn opening(&self, keymat: &[u8]) -> Box<dyn Transform> {
-        self.make(&self.0.opening, keymat)
+        self.opening_with(keymat, SequenceNumbers::Extended)
     }
 
-    fn make(&self, worth: &[usize], keymat: &[u8]) -> Box<dyn Transform> {
+    /// Like [`opening`](Self::opening), for a peer with these sequence numbers.
+    ///
+    /// # Panics
+    /// As [`sealing_with`](Self::sealing_with).
+    #[must_use]
+    pub fn opening_with(&self, keymat: &[u8], numbers: SequenceNumbers) -> Box<dyn Transform> {
+        self.make(&self.0.opening, keymat, numbers)
+    }
+
+    fn make(&self, worth: &[usize], keymat: &[u8], numbers: SequenceNumbers) -> Box<dyn Transform> {
         let inner = &self.0;
         // The engine's transform itself: a single engine has no cost of a selection per batch.
         if let [only] = worth {
-            return (inner.contenders[*only].make)(keymat);
+            return (inner.contenders[*only].make)(keymat, numbers);
         }
         let route = |&contender: &usize| Route {
             contender,
-            transform: (inner.contenders[contender].make)(keymat),
+            transform: (inner.contenders[contender].make)(keymat, numbers),
             predictor: inner.contenders[contender].predictor.clone(),
         };
         let routes = worth.iter().map(route).collect();

@@ -3,7 +3,7 @@
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, OnceLock};
 
-use engine::{EngineFailed, Packet, Transform};
+use engine::{EngineFailed, Packet, SequenceNumbers, Transform};
 use wire::Suite;
 
 use crate::contest::is_worth_a_change;
@@ -90,6 +90,7 @@ pub(crate) struct Route {
 /// The keying material of an SA on several engines.
 pub(crate) struct Routed {
     suite: Suite,
+    numbers: SequenceNumbers,
     /// The first is the default if all are equal. A failed route is removed.
     routes: Vec<Route>,
     policy: Policy,
@@ -107,8 +108,10 @@ impl Routed {
         policy: Policy,
         failures: Arc<Failures>,
     ) -> Self {
+        let first = routes.first();
         Self {
             suite,
+            numbers: first.map_or_else(SequenceNumbers::default, |it| it.transform.numbers()),
             routes,
             policy,
             current: [0; 3],
@@ -198,6 +201,10 @@ impl Routed {
 impl Transform for Routed {
     fn suite(&self) -> Suite {
         self.suite
+    }
+
+    fn numbers(&self) -> SequenceNumbers {
+        self.numbers
     }
 
     #[inline]
