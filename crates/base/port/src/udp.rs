@@ -23,7 +23,7 @@ use crate::{Batch, CipherPort, Sent, TRAIN_BYTES_MAX, TRAINS_MAX, Train};
 use arrayvec::ArrayVec;
 use socket2::{Domain, Protocol, SockAddr, Socket, Type};
 use std::io;
-use std::net::{IpAddr, SocketAddr};
+use std::net::{IpAddr, SocketAddr, UdpSocket};
 use std::os::fd::{AsFd, BorrowedFd};
 use std::time::Duration;
 
@@ -162,6 +162,15 @@ impl UdpLane {
             peer.train_datagram_max = mtu.map_or(usize::MAX, |mtu| peer.payload_of(mtu));
         }
         Ok(())
+    }
+
+    /// Another handle of the lane's socket, for messages that share its port (RFC 3948 §2.2). It
+    /// does not block, and must not be read while the lane runs.
+    ///
+    /// # Errors
+    /// When the process is out of file descriptors.
+    pub fn second_handle(&self) -> io::Result<UdpSocket> {
+        Ok(self.socket.try_clone()?.into())
     }
 
     /// The offloads in force.

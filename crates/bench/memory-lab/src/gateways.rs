@@ -324,6 +324,7 @@ impl Builder<'_> {
                 policy: Arc::clone(&policy),
                 selection: &selection,
                 window: WindowSize::DEFAULT,
+                ike: None,
                 renewer: Some(&renewer),
             });
             let clear = FrameClearPort::new(from, to, MACS[0], MACS[1]);

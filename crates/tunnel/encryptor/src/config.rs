@@ -4,10 +4,12 @@
 
 mod context;
 mod declared;
+mod ikev2;
 mod keys;
 mod mode;
 mod overlap;
 mod peers;
+mod ppk;
 mod read;
 mod selectors;
 mod types;
@@ -17,6 +19,6 @@ pub use declared::FILE as KEYS;
 pub(crate) use declared::MTU_MIN;
 pub(crate) use types::Remotes;
 pub use types::{
-    Config, Dscp, Encapsulation, Fault, Handshake, IdentityFiles, InterfaceAddress, KeySource,
-    Lifetime, Mode, MssClamp, Offloads, Peer, Ppk, Privileges, Pseudowire, Qkd, Tunnel,
+    Config, Dscp, Encapsulation, Fault, Handshake, IdentityFiles, Ike, IkeRole, InterfaceAddress,
+    KeySource, Lifetime, Mode, MssClamp, Offloads, Peer, Ppk, Privileges, Pseudowire, Qkd, Tunnel,
 };

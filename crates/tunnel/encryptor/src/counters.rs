@@ -49,6 +49,9 @@ drop_reasons! {
     SendFailed = "send_failed",
     /// Cipher side: a NAT keepalive (RFC 3948 §2.3).
     Keepalive = "keepalive",
+    /// Cipher side: a message of IKE, passed to its thread (RFC 3948 §2.2). It is lost if too many
+    /// wait there.
+    IkeMessage = "ike_message",
     /// Cipher side: too short for ESP, or not ESP.
     Runt = "runt",
     /// Cipher side: no SA with this SPI.

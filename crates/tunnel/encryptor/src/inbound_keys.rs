@@ -35,6 +35,12 @@ pub trait InboundKeys: Send {
         true
     }
 
+    /// Takes a datagram that begins with the marker of messages of IKE (RFC 3948 §2.2), which is
+    /// no SPI. Returns `false` if no IKE runs. Called rarely.
+    fn marked(&mut self, _datagram: &[u8]) -> bool {
+        false
+    }
+
     /// Reports that the peer seems to have other keys, or the same again. Called rarely.
     fn desync(&mut self, _tunnel: u16, _news: Desync) {}
 }

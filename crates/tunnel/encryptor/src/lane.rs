@@ -10,9 +10,11 @@ use crate::payload::Payload;
 use crate::policy::Policy;
 use crate::renewal::{Renewable, Renewer, Reporter};
 use crate::shared_keys::lock;
+use crate::transforms::{opening, sealing};
 use dispatch::Dispatch;
 use esp::{InboundSa, Limits, OutboundSa, WindowSize};
 use keying::{LANES_MAX, epoch_of, lane_of};
+use std::os::unix::net::UnixDatagram;
 use std::sync::Arc;
 
 pub use crate::shared_keys::SharedKeys;
@@ -53,6 +55,8 @@ pub struct LaneSettings<'a> {
     pub selection: &'a Dispatch,
     /// Anti-replay window of each SA.
     pub window: WindowSize,
+    /// Receives messages of IKE that arrive at the lane's port.
+    pub ike: Option<Marked>,
     /// Provides new keys in time; without one an exhausted SA stops, and no keys are negotiated.
     pub renewer: Option<&'a Renewer>,
 }
@@ -74,6 +78,7 @@ pub fn halves(settings: &LaneSettings<'_>) -> (Outbound, Inbound<LaneKeys>) {
         notices: settings.renewer.map(Renewer::notices),
         selection: selection.clone(),
         window: settings.window,
+        ike: settings.ike.clone(),
     };
     let mut outbound = Vec::with_capacity(settings.tunnels.len());
     let mut renewable = Vec::with_capacity(settings.tunnels.len());
@@ -90,19 +95,20 @@ pub fn halves(settings: &LaneSettings<'_>) -> (Outbound, Inbound<LaneKeys>) {
             keys.slots.push(Slot {
                 slot,
                 keys: Arc::clone(shared),
-                negotiated: locked.as_ring().is_some(),
+                negotiated: locked.as_static().is_none(),
                 floor: 0,
             });
             // `None` with negotiated keys, which are not there yet: the renewer delivers the first
             // SA too.
+            let epoch = locked.outbound_epoch().unwrap_or(0);
             sa = locked.outbound(selection.suite(), slot).map(|sa| {
-                OutboundSa::new(sa.spi, selection.sealing(&sa.keymat))
-                    .with_lifetime(tunnel.lifetime)
+                OutboundSa::new(sa.spi, sealing(selection, &sa)).with_lifetime(tunnel.lifetime)
             });
             Renewable {
                 slot,
                 keys: Arc::clone(shared),
-                epoch: sa.as_ref().map_or(0, |sa| epoch_of(sa.spi())),
+                epoch,
+                spi: sa.as_ref().map_or(0, OutboundSa::spi),
                 lifetime: tunnel.lifetime,
             }
         }));
@@ -126,6 +132,24 @@ pub fn halves(settings: &LaneSettings<'_>) -> (Outbound, Inbound<LaneKeys>) {
     )
 }
 
+/// A lane's end of the socket on which the thread of IKE receives messages.
+#[derive(Debug, Clone)]
+pub struct Marked(Arc<UnixDatagram>);
+
+impl Marked {
+    /// Sends to this socket, which must not block.
+    #[must_use]
+    pub const fn new(socket: Arc<UnixDatagram>) -> Self {
+        Self(socket)
+    }
+
+    /// Passes a message on, unless too many wait: its sender repeats it.
+    #[cold]
+    fn pass(&self, datagram: &[u8]) {
+        let _ = self.0.send(datagram);
+    }
+}
+
 /// Marks a slot without a tunnel.
 const NONE: u16 = u16::MAX;
 
@@ -138,6 +162,7 @@ pub struct LaneKeys {
     notices: Option<Arc<Mailbox<Notice>>>,
     selection: Dispatch,
     window: WindowSize,
+    ike: Option<Marked>,
 }
 
 /// A tunnel in one lane.
@@ -174,7 +199,7 @@ impl InboundKeys for LaneKeys {
             return None;
         }
         let sa = lock(keys).inbound(self.selection.suite(), spi, *slot)?;
-        let transform = self.selection.opening(&sa.keymat);
+        let transform = opening(&self.selection, &sa);
         Some(InboundSa::new(sa.spi, transform, self.window))
     }
 
@@ -215,6 +240,10 @@ impl InboundKeys for LaneKeys {
         lock(keys)
             .inbound(self.selection.suite(), spi, *slot)
             .is_some()
+    }
+
+    fn marked(&mut self, datagram: &[u8]) -> bool {
+        self.ike.as_ref().map(|ike| ike.pass(datagram)).is_some()
     }
 
     fn desync(&mut self, tunnel: u16, news: Desync) {

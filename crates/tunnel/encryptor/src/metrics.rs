@@ -2,6 +2,7 @@
 //! state of negotiated keys.
 
 mod exposition;
+mod ike;
 mod limit;
 mod negotiated;
 
@@ -100,6 +101,7 @@ pub fn render(
         single(rekeys),
     );
     negotiated::render(&mut out, status);
+    ike::render(&mut out, status.ike());
     out
 }
 

@@ -40,6 +40,8 @@ const BUDGET_PER_BATCH: u32 = 16;
 const FORGED_COSTS: u32 = 8;
 /// Cost of a packet of an epoch without keys.
 const UNKNOWN_COSTS: u32 = 1;
+/// Messages of IKE begin with this instead of an SPI (RFC 3948 §2.2).
+const MARKER: u32 = 0;
 /// The one-byte payload of a NAT keepalive (RFC 3948 §2.3).
 const KEEPALIVE: &[u8] = &[0xff];
 
@@ -87,6 +89,8 @@ pub(crate) struct Opener<K> {
 
 /// Why a datagram is not opened with an SA of its tunnel.
 enum Unexpected {
+    /// It is a message of IKE.
+    Marked,
     /// No SA has the SPI; it may be a new epoch of this tunnel's peer.
     NewEpoch(u16),
     /// It cannot be opened, but should be if it is from this tunnel's peer.
@@ -207,6 +211,15 @@ impl<K: InboundKeys> Opener<K> {
                     tally.drop(reason, 1);
                     self.failed(tunnel);
                 }
+                Err(Unexpected::Marked) => {
+                    let is_taken = self.keys.marked(datagram);
+                    let reason = if is_taken {
+                        DropReason::IkeMessage
+                    } else {
+                        DropReason::NoSa
+                    };
+                    tally.drop(reason, 1);
+                }
                 Err(Unexpected::Drop(reason)) => tally.drop(reason, 1),
             }
             // Counted here for accepted and dropped datagrams alike: each has one outcome in the
@@ -234,8 +247,13 @@ impl<K: InboundKeys> Opener<K> {
             }));
         };
         let spi = u32::from_be_bytes(*spi);
-        let tunnel = self.keys.tunnel(spi);
-        let tunnel = tunnel.ok_or(Unexpected::Drop(DropReason::NoSa))?;
+        let Some(tunnel) = self.keys.tunnel(spi) else {
+            return Err(if spi == MARKER {
+                Unexpected::Marked
+            } else {
+                Unexpected::Drop(DropReason::NoSa)
+            });
+        };
         let Some((place, sa)) = self.sas.find(tunnel, spi) else {
             return Err(self.unexpected(tunnel, spi));
         };
@@ -252,6 +270,9 @@ impl<K: InboundKeys> Opener<K> {
 
     /// Decides about a packet with an SPI that has no SA.
     fn unexpected(&self, tunnel: u16, spi: u32) -> Unexpected {
+        if spi == MARKER {
+            return Unexpected::Marked;
+        }
         // In one slot an earlier epoch has the lower SPI.
         let is_over = self.sas.newest(tunnel).is_some_and(|newest| spi < newest);
         if (is_over && !self.keys.keeps_older(tunnel)) || self.budget == 0 {

@@ -17,6 +17,7 @@ pub use error::ServiceError;
 use crate::barrier::{self, hold::Holder};
 use crate::config::{Config, IdentityFiles, Mode, Privileges};
 use crate::counters::Tally;
+use crate::ikev2::IkeSetup;
 use crate::lane::{self, LaneSettings};
 use crate::log;
 use crate::metrics::{self, Facts};
@@ -80,6 +81,7 @@ pub fn run(
     // Sockets before the interface: its MTU depends on the routes from them to the peers.
     let remotes = config.remotes();
     let mut lanes = ports::open_lanes(config, &remotes)?;
+    let ike = IkeSetup::open(config, &writers, &lanes)?;
     let path_mtus = ports::path_mtus(&remotes, &lanes)?;
     let mut facts = settings::facts(config, program.version, &selection, &lanes);
     let start = Start {
@@ -89,6 +91,7 @@ pub fn run(
         selection,
         key_files,
         negotiation,
+        ike,
         stop,
     };
     match &config.mode {
@@ -116,6 +119,7 @@ struct Start<'a> {
     selection: Dispatch,
     key_files: KeyFiles,
     negotiation: Option<Negotiation>,
+    ike: Option<IkeSetup>,
     stop: &'a Stop,
 }
 
@@ -167,6 +171,9 @@ impl Start<'_> {
                 keys[usize::from(place)] = Some(of_tunnel);
             }
         }
+        for (place, of_tunnel) in self.ike.iter().flat_map(IkeSetup::keys) {
+            keys[usize::from(place)] = Some(of_tunnel);
+        }
         let tunnels = carried.tunnels(config, &keys);
         let selectors: Vec<_> = config
             .peers
@@ -187,6 +194,7 @@ impl Start<'_> {
                     policy: Arc::clone(&policy),
                     selection: &self.selection,
                     window: config.replay_window,
+                    ike: self.ike.as_ref().map(IkeSetup::marked),
                     renewer: Some(&renewer),
                 });
                 Worker::new(clear, cipher, outbound, inbound).with_busy_poll(config.busy_poll)
@@ -201,14 +209,21 @@ impl Start<'_> {
                 lanes: counters.clone(),
                 dispatch: self.selection.clone(),
                 rekeyer: renewer.rekeyer(),
-                status,
+                status: Arc::clone(&status),
             };
             metrics::serve(listener, source).map_err(ServiceError::Resources)?;
         }
         // Its thread starts after the lanes, which it informs, and ends before the renewer, which
         // it sends to.
         let control = self.negotiation.map(|own| own.start(&renewer));
-        let control = control.transpose()?;
+        let (control, ask_control) = control.transpose()?.unzip();
+        let ike = self.ike.map(|own| own.start(&renewer, &status, in_force));
+        let (_ike, ask_ike) = ike.transpose()?.unzip();
+        renewer.set_control(Box::new(move |place, cause| {
+            for ask in [&ask_control, &ask_ike].into_iter().flatten() {
+                ask(place, cause);
+            }
+        }));
         let rekeyer = renewer.rekeyer();
         ready(
             &facts,

@@ -5,22 +5,23 @@
 //! `journal` limits the lines, so that no flood of one event hides another. Connections of
 //! strangers have a separate limit: they must not hide the tunnels' events.
 
+mod ikev2;
 mod journal;
-pub(crate) mod lines;
 
+use crate::lines::Lines;
 use crate::shared_keys::lock;
 use control::CertificateEvent;
 use journal::{Journal, Kind};
 use keying::chain::Policy;
 use keying::message::{Cause, Refusal, for_people};
 use keying::rollover::Event;
-use lines::Lines;
 use std::iter;
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicU32, AtomicU64, Ordering::Relaxed};
 use std::time::{Duration, UNIX_EPOCH};
 
-pub use lines::LINES_PER_SECOND;
+pub use crate::lines::LINES_PER_SECOND;
+pub(crate) use ikev2::{Agreed, IkeStatus};
 
 /// The name of a failure of the connection, of TLS, or of a certificate.
 const CONNECTION: &str = "connection";
@@ -45,6 +46,7 @@ pub struct Status {
     journal: Mutex<Journal>,
     /// Lines on connections that did not identify a tunnel.
     strangers: Mutex<Lines>,
+    ike: IkeStatus,
 }
 
 /// A tunnel with negotiated keys.
@@ -134,7 +136,12 @@ impl Status {
         }
     }
 
-    /// Whether any tunnel has negotiated keys.
+    /// The state of IKE.
+    pub(crate) const fn ike(&self) -> &IkeStatus {
+        &self.ike
+    }
+
+    /// Whether any tunnel has keys by the handshake.
     #[must_use]
     pub const fn is_empty(&self) -> bool {
         self.tunnels.is_empty()

@@ -282,7 +282,12 @@ impl EpochSecret {
         let (suite, spi) = (self.context.suite, spi_of(self.epoch(), slot));
         let mut keymat = Zeroizing::new(vec![0; suite.keymat_bytes()]);
         self.expand(&[SA, sender.direction(), &spi.to_be_bytes()], &mut keymat);
-        SaKeys { spi, suite, keymat }
+        SaKeys {
+            spi,
+            suite,
+            are_numbers_extended: true,
+            keymat,
+        }
     }
 
     /// One side's proof to the other that it has the same keys for the same purpose. It reveals

@@ -17,6 +17,8 @@ pub struct SaKeys {
     pub spi: u32,
     /// The suite; each suite has different keys.
     pub suite: Suite,
+    /// Whether sequence numbers have 64 bits (ESN, RFC 4303 §2.2.1), as those of this project do.
+    pub are_numbers_extended: bool,
     /// The keying material, of [`Suite::keymat_bytes`]: cipher key, then salt or HMAC key. Wiped
     /// when dropped.
     pub keymat: Zeroizing<Vec<u8>>,
@@ -60,6 +62,7 @@ pub(crate) fn sa_keys(
     SaKeys {
         spi: spi_of(epoch, lane),
         suite,
+        are_numbers_extended: true,
         keymat,
     }
 }

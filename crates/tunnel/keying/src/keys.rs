@@ -1,6 +1,6 @@
 //! The key source of one tunnel, static or negotiated.
 
-use crate::{KeyError, KeyRing, SaKeys, StaticKeys};
+use crate::{ChildSas, KeyError, KeyRing, SaKeys, StaticKeys};
 use wire::Suite;
 
 /// The key source of a tunnel's SAs, shared by its lanes and used off the packet path.
@@ -11,6 +11,8 @@ pub enum Keys {
     /// Epochs agreed with the peer, for this tunnel only. A new one is used once both sides have
     /// it.
     Negotiated(KeyRing),
+    /// SAs that IKE negotiated, for this tunnel only, which has one lane.
+    Ike(ChildSas),
 }
 
 impl Keys {
@@ -20,6 +22,8 @@ impl Keys {
         match self {
             Self::Static(keys) => Some(keys.outbound_epoch()),
             Self::Negotiated(ring) => ring.outbound_epoch(),
+            // Lanes only compare epochs, and SAs of IKE have none.
+            Self::Ike(sas) => sas.generation(),
         }
     }
 
@@ -33,6 +37,7 @@ impl Keys {
         match self {
             Self::Static(keys) => Some(keys.outbound(suite, slot)),
             Self::Negotiated(ring) => ring.outbound(slot).inspect(|keys| check(keys, suite)),
+            Self::Ike(sas) => sas.outbound().inspect(|keys| check(keys, suite)),
         }
     }
 
@@ -48,6 +53,7 @@ impl Keys {
         match self {
             Self::Static(keys) => keys.inbound(suite, spi, slot),
             Self::Negotiated(ring) => ring.inbound(spi, slot).inspect(|keys| check(keys, suite)),
+            Self::Ike(sas) => sas.inbound(spi).inspect(|keys| check(keys, suite)),
         }
     }
 
@@ -60,7 +66,7 @@ impl Keys {
     pub fn record_peer_epoch(&mut self, epoch: u32) -> Result<(), KeyError> {
         match self {
             Self::Static(keys) => keys.record_peer_epoch(epoch),
-            Self::Negotiated(_) => Ok(()),
+            Self::Negotiated(_) | Self::Ike(_) => Ok(()),
         }
     }
 
@@ -68,15 +74,23 @@ impl Keys {
     pub fn as_static(&mut self) -> Option<&mut StaticKeys> {
         match self {
             Self::Static(keys) => Some(keys),
-            Self::Negotiated(_) => None,
+            Self::Negotiated(_) | Self::Ike(_) => None,
         }
     }
 
     /// The key ring, if any, for the control plane to install epochs.
     pub fn as_ring(&mut self) -> Option<&mut KeyRing> {
         match self {
-            Self::Static(_) => None,
+            Self::Static(_) | Self::Ike(_) => None,
             Self::Negotiated(ring) => Some(ring),
+        }
+    }
+
+    /// The SAs that IKE negotiates, if it does.
+    pub fn as_child_sas(&mut self) -> Option<&mut ChildSas> {
+        match self {
+            Self::Static(_) | Self::Negotiated(_) => None,
+            Self::Ike(sas) => Some(sas),
         }
     }
 }
@@ -90,6 +104,12 @@ impl From<StaticKeys> for Keys {
 impl From<KeyRing> for Keys {
     fn from(ring: KeyRing) -> Self {
         Self::Negotiated(ring)
+    }
+}
+
+impl From<ChildSas> for Keys {
+    fn from(sas: ChildSas) -> Self {
+        Self::Ike(sas)
     }
 }
 

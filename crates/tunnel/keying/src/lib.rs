@@ -1,6 +1,6 @@
 //! Key sources of security associations.
 //!
-//! There are two sources; [`Keys`] is either:
+//! There are three sources; [`Keys`] is one of them:
 //!
 //! - [`StaticKeys`]: a secret in a file, for labs and tests.
 //! - [`KeyRing`]: epochs that two gateways agree on. A [`Rollover`](rollover::Rollover) negotiates
@@ -8,6 +8,7 @@
 //!   from the handshake's secret, pre-shared keys ([`PpkFile`]) and QKD keys; [`message`] defines
 //!   the protocol's messages. TLS and the KME client are in other crates: negotiated keys involve
 //!   no I/O and no clock.
+//! - [`ChildSas`]: SAs that IKE negotiated, each with keys of its own.
 //!
 //! [`ObserverKeys`] open the packets of both ends of a tunnel with static keys, for a test bench.
 //!
@@ -19,6 +20,7 @@
 #![forbid(unsafe_code)]
 
 pub mod chain;
+mod child_sas;
 mod derive;
 mod error;
 mod files;
@@ -33,6 +35,7 @@ pub mod rollover;
 mod static_keys;
 mod text;
 
+pub use child_sas::ChildSas;
 pub use derive::SaKeys;
 pub use error::KeyError;
 pub use files::{FileTexts, create_pair, metadata_of_file, pair_texts};

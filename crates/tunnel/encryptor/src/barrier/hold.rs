@@ -8,8 +8,8 @@
 
 use super::BarrierError;
 use super::table::Rules;
+use crate::lines::Lines;
 use crate::log;
-use crate::status::lines::Lines;
 use caps::{CapSet, Capability, CapsHashSet};
 use nix::errno::Errno;
 use nix::fcntl::{FcntlArg, OFlag, fcntl};

@@ -3,6 +3,7 @@
 use super::types::{InterfaceAddress, Kind, Peer};
 use std::net::IpAddr;
 use std::path::Path;
+use wire::Suite;
 use yaml::{Node, Reported};
 
 /// The values outside `peers` that peers depend on.
@@ -17,6 +18,8 @@ pub(super) struct Context<'c, 'd> {
     pub(super) has_qkd: bool,
     /// `control_port`, if it is given: the peers use it too.
     pub(super) control_port: Option<u16>,
+    pub(super) suite: Result<Suite, Reported>,
+    pub(super) aggregate: Result<bool, Reported>,
     /// Without ESP there are no keys.
     pub(super) keyless: bool,
     /// Address of the TUN interface.

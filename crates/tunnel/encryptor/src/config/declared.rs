@@ -1,6 +1,6 @@
 //! The keys of the file, in the order of `docs/encryptor.md`.
 
-use super::types::{Encapsulation, Fault, Kind, Privileges};
+use super::types::{Encapsulation, Fault, IkeRole, Kind, Privileges};
 use esp::WindowSize;
 use keying::chain::Policy;
 use std::time::Duration;
@@ -50,13 +50,16 @@ pub const FILE: &[Key] = &[
         "The peer's address, of the same family. This and the next key are the short form for [one \
          peer](#many-peers)."),
     Key::new("keys", Value::Map(KEYS), Depends("required"),
-        "Key file of this side, relative to this file; or [negotiated \
-         keys](#keys-that-the-hosts-agree-on).")
-        .words("`{ static: PATH }` or `{ handshake: … }`").apart(),
+        "Key file of this side, relative to this file; or keys that are negotiated by [our \
+         handshake](#keys-that-the-hosts-agree-on) or by [IKEv2](#keys-by-ikev2).")
+        .words("`{ static: PATH }`, `{ handshake: … }` or `{ ike: … }`").apart(),
     Key::new("identity", Value::Map(IDENTITY), Depends("with `handshake`"),
         "This gateway's certificate, [below](#keys-that-the-hosts-agree-on).").apart(),
     Key::new("control_port", PORT, Depends("same as `port`"),
         "TCP port of the control channel, here and at the peers."),
+    Key::new("ike_port", PORT, Default("500"),
+        "UDP port of the first messages of IKE, here and at the peers. The others share `port` \
+         with ESP (RFC 3948 §2)."),
     Key::new("qkd", Value::Map(QKD), Depends("with a policy that has QKD"),
         "The source of QKD keys, [below](#keys-that-the-hosts-agree-on).").apart(),
     Key::new("faults", Value::Name(|| Value::names(&Fault::NAMES)), Depends("none"),
@@ -211,9 +214,55 @@ pub(super) const L2TPV3: &[Key] = &[
 #[rustfmt::skip]
 pub(super) const KEYS: &[Key] = &[
     Key::new("static", Value::Path, Depends("none"),
-        "Key file of this side, relative to this file.").excludes(&["handshake"]),
-    Key::new("handshake", Value::Map(HANDSHAKE), Depends("none"), "Keys that the hosts negotiate."),
+        "Key file of this side, relative to this file.").excludes(&["handshake", "ike"]),
+    Key::new("handshake", Value::Map(HANDSHAKE), Depends("none"), "Keys that the hosts negotiate.")
+        .excludes(&["ike"]),
+    Key::new("ike", Value::Map(IKE), Depends("none"), "Keys by IKEv2."),
 ];
+
+/// Keys of `keys.ike`.
+#[rustfmt::skip]
+pub(super) const IKE: &[Key] = &[
+    Key::new("identity", Value::Text, Required,
+        "This side's identity: a domain name, `user@domain` or an address. The peer's \
+         configuration names the same."),
+    Key::new("peer", Value::Text, Required,
+        "The peer's identity, likewise. A peer that proves another one is refused \
+         (AUTHENTICATION_FAILED)."),
+    Key::new("psk", Value::Path, Required,
+        "File with the key that authenticates both sides, in the format of `cipherbench keys ppk`, \
+         mode 600: 32 bytes or more, since an attacker who waits can guess a short one \
+         (RFC 7296 §2.15)."),
+    Key::new("proposals", Value::OneOrMany(&Value::Text), Default(BEST_PROPOSAL),
+        "Algorithms of the IKE SA, by preference, in strongSwan's notation: cipher, integrity \
+         unless the cipher is an AEAD, pseudo-random function, key exchange, and additional key \
+         exchanges (RFC 9370) as `ke1_mlkem768`. New keys have the same exchanges. Nothing else is \
+         accepted: without ML-KEM in all entries, an attacker can choose an entry without it.")
+        .words("proposal or list"),
+    Key::new("ppk", Value::List(&Value::Map(PPK)), Depends("none"),
+        "Post-quantum pre-shared keys (RFC 8784). The side that begins names the first. Unless all \
+         are optional, a peer without one is refused (AUTHENTICATION_FAILED).")
+        .words("list, at most 8"),
+    Key::new("role", Value::Name(|| Value::names(&IkeRole::NAMES)), Default("auto"),
+        "Which side begins. `auto`: the one with the lower address; the other too, when nothing \
+         arrived for 2 s."),
+    Key::new("every", Value::Time(EVERY_MIN, EVERY_MAX), Default("1 h"),
+        "Time until a child SA gets new keys, less up to a tenth. The new SA is in use on both \
+         sides before the old one is deleted."),
+    Key::new("ike_every", Value::Time(EVERY_MIN, EVERY_MAX), Default("8 h"),
+        "The same for the IKE SA."),
+    Key::new("bytes", Value::Size(BYTES_MIN, BYTES_MAX), Depends("as the cipher allows"),
+        "Bytes after which this side requests new keys, with ESP's padding and trailers.")
+        .words("size from 1 MB"),
+    Key::new("packets", Value::Integer(PACKETS_MIN, u64::MAX), Depends("as the cipher allows"),
+        "The same for packets.").words("number from 1000"),
+    Key::new("idle", Value::Time(EVERY_MIN, EVERY_MAX), Default("10 s"),
+        "A peer that sent no message of IKE for this time is asked whether it lives. Without an \
+         answer for 16 s its SAs end, and packets are dropped until there are new ones."),
+];
+
+/// AES-256-GCM, and keys that an attacker with a quantum computer cannot compute either.
+pub(super) const BEST_PROPOSAL: &str = "aes256gcm16-prfsha384-x25519-ke1_mlkem768";
 
 /// Keys of `identity`.
 #[rustfmt::skip]

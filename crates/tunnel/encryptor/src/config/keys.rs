@@ -1,11 +1,12 @@
 //! Sources of keys: `identity`, `control_port`, `qkd` and `faults` of the file, `keys` of a peer.
 
 use super::context::Context;
-use super::declared::{HANDSHAKE, IDENTITY, KEYS, PPK, QKD};
-use super::types::{Fault, Handshake, IdentityFiles, KeySource, Lifetime, Ppk, Qkd};
+use super::declared::{HANDSHAKE, IDENTITY, KEYS, QKD};
+use super::ikev2;
+use super::ppk::ppks;
+use super::types::{Fault, Handshake, IdentityFiles, KeySource, Lifetime, Qkd};
 use super::values::Consent;
-use keying::chain::{Policy, is_id};
-use keying::message::LINKS_MAX;
+use keying::chain::Policy;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 use units::Bytes;
@@ -13,6 +14,8 @@ use yaml::{Map, Node, Reported};
 
 /// Older epochs that may live next to the newest; each has SAs in every lane.
 const OLDER_EPOCHS_MAX: u32 = 64;
+/// IKE's port (RFC 7296 section 2).
+const IKE_PORT: u16 = 500;
 /// The limit of the KME's client.
 const SAE_CHARS_MAX: usize = 255;
 
@@ -22,6 +25,7 @@ pub(super) struct Sources<'d> {
     pub(super) control_port: Option<Node<'d>>,
     pub(super) qkd: Option<Node<'d>>,
     pub(super) faults: Option<Node<'d>>,
+    ike_port: Option<Node<'d>>,
 }
 
 /// The top-level keys for negotiation, read.
@@ -30,6 +34,7 @@ pub(super) struct Read {
     pub(super) control_port: Option<u16>,
     pub(super) qkd: Option<Qkd>,
     pub(super) fault: Option<Fault>,
+    pub(super) ike_port: u16,
 }
 
 impl<'d> Sources<'d> {
@@ -39,11 +44,17 @@ impl<'d> Sources<'d> {
             control_port: map.optional("control_port"),
             qkd: map.optional("qkd"),
             faults: map.optional("faults"),
+            ike_port: map.optional("ike_port"),
         }
     }
 
     /// Paths are relative to `folder`.
-    pub(super) fn read(&self, folder: &Path, consent: Consent) -> Result<Read, Reported> {
+    pub(super) fn read(
+        &self,
+        folder: &Path,
+        consent: Consent,
+        esp_port: Result<u16, Reported>,
+    ) -> Result<Read, Reported> {
         let identity = self
             .identity
             .map(|node| node.keys(IDENTITY, |map| identity(map, folder)))
@@ -54,16 +65,28 @@ impl<'d> Sources<'d> {
             .map(|node| node.keys(QKD, |map| qkd(map, folder)))
             .transpose();
         let fault = self.faults.map(|node| fault(node, consent)).transpose();
+        let ike_port = self.ike_port.map_or(Ok(IKE_PORT), |node| {
+            let port = node.port()?;
+            // First messages of IKE have no marker that distinguishes them from ESP.
+            if esp_port == Ok(port) {
+                return Err(node.mistake(
+                    format!("`ike_port` {port} is the port of ESP, `port`"),
+                    "use another one, as 500",
+                ));
+            }
+            Ok(port)
+        });
         Ok(Read {
             identity: identity?,
             control_port: control_port?,
             qkd: qkd?,
             fault: fault?,
+            ike_port: ike_port?,
         })
     }
 
     /// Refuses keys that would have no effect; `policies` belong to the peers with negotiated keys.
-    pub(super) fn refuse_idle(&self, policies: &[Policy]) -> Result<(), Reported> {
+    pub(super) fn refuse_idle(&self, policies: &[Policy], has_ike: bool) -> Result<(), Reported> {
         let negotiated = [
             ("identity", self.identity),
             ("control_port", self.control_port),
@@ -83,8 +106,18 @@ impl<'d> Sources<'d> {
                 "remove `qkd`, or write `policy: both`, `qkd` or `either` for a peer",
             )
         });
+        let of_no_ike = self.ike_port.filter(|_| !has_ike).map(|node| {
+            node.mistake(
+                "`ike_port` does nothing: no peer has `keys: { ike: … }`",
+                "remove it",
+            )
+        });
         // `last` evaluates, and so reports, every mistake.
-        of_nobody.chain(of_no_policy).last().map_or(Ok(()), Err)
+        of_nobody
+            .chain(of_no_policy)
+            .chain(of_no_ike)
+            .last()
+            .map_or(Ok(()), Err)
     }
 }
 
@@ -164,19 +197,26 @@ pub(super) fn read(
     }
     let source = map.required("keys").and_then(|node| {
         node.keys(KEYS, |keys| {
-            match (keys.optional("static"), keys.optional("handshake")) {
-                (Some(file), None) => Ok(KeySource::Static(context.folder.join(file.path()?))),
-                (None, Some(node)) => {
+            let sources = ["static", "handshake", "ike"].map(|key| keys.optional(key));
+            match sources {
+                [Some(file), None, None] => {
+                    Ok(KeySource::Static(context.folder.join(file.path()?)))
+                }
+                [None, Some(node), None] => {
                     let handshake = handshake(node, context, peer_port)?;
                     Ok(KeySource::Handshake(Box::new(handshake)))
                 }
-                (Some(_), Some(other)) => Err(other.mistake(
-                    "`handshake` and `static` are both given",
-                    "a tunnel's keys have one source: remove one of them",
-                )),
-                (None, None) => Err(node.mistake(
+                [None, None, Some(node)] => {
+                    let ike = ikev2::read(node, context)?;
+                    Ok(KeySource::Ike(Box::new(ike)))
+                }
+                [None, None, None] => Err(node.mistake(
                     "`keys` names no source",
-                    "write `static: FILE`, or `handshake: { peer: NAME }`",
+                    "write `static: FILE`, `handshake: { peer: NAME }` or `ike: { … }`",
+                )),
+                [_, Some(other), _] | [_, _, Some(other)] => Err(other.mistake(
+                    "`keys` names several sources",
+                    "a tunnel's keys have one source: remove the others",
                 )),
             }
         })
@@ -296,43 +336,4 @@ fn read_sae(
         )),
         None => Ok(None),
     }
-}
-
-fn ppks(node: Node<'_>, folder: &Path) -> Result<Vec<Ppk>, Reported> {
-    let mut ids: Vec<String> = Vec::new();
-    let ppks = node.list(|node| {
-        node.keys(PPK, |map| {
-            let id = map.required("id").and_then(|node| {
-                let id = node.text()?;
-                if !is_id(id) {
-                    return Err(node.mistake(
-                        "this is not a valid PPK id",
-                        "use 1 to 255 bytes without control characters",
-                    ));
-                }
-                if ids.iter().any(|other| other == id) {
-                    return Err(node.mistake(
-                        format!("the PPK `{id}` is in the list twice"),
-                        "name each once",
-                    ));
-                }
-                ids.push(id.to_owned());
-                Ok(id.to_owned())
-            });
-            let file = map.get::<PathBuf>("file");
-            let optional = map.get("optional");
-            Ok(Ppk {
-                id: id?,
-                file: folder.join(file?),
-                optional: optional?,
-            })
-        })
-    })?;
-    if ppks.len() > LINKS_MAX {
-        return Err(node.mistake(
-            format!("{} PPKs are too many", ppks.len()),
-            format!("name at most {LINKS_MAX}"),
-        ));
-    }
-    Ok(ppks)
 }

@@ -2,11 +2,11 @@
 
 use super::context::{Context, Entry};
 use super::declared::PEER;
-use super::types::{Kind, Peer};
+use super::types::{KeySource, Kind, Peer};
 use super::{keys, overlap, selectors, values};
 use crate::policy::Selectors;
 use keying::LANES_MAX;
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::net::{IpAddr, SocketAddr};
 use yaml::{Map, Node, Reported};
 
@@ -24,7 +24,25 @@ pub(super) fn read<'d>(map: &Map<'d>, context: &Context<'_, 'd>) -> Result<Vec<P
         None => vec![read_single(map, context)?],
     };
     overlap::check(&entries)?;
+    check_ike(&entries)?;
     Ok(entries.into_iter().map(|entry| entry.peer).collect())
+}
+
+/// First messages of IKE belong to the peer with their sender's address.
+fn check_ike(entries: &[Entry<'_>]) -> Result<(), Reported> {
+    let mut taken = BTreeSet::new();
+    let has_ike = |entry: &&Entry<'_>| matches!(entry.peer.keys, Some(KeySource::Ike(_)));
+    let mut entries = entries.iter().filter(has_ike);
+    match entries.find(|entry| !taken.insert(entry.peer.remote.ip())) {
+        None => Ok(()),
+        Some(entry) => Err(entry.node.mistake(
+            format!(
+                "two tunnels with IKE have the peer {}",
+                entry.peer.remote.ip()
+            ),
+            "list all networks behind it in `routes` of one",
+        )),
+    }
 }
 
 /// Reads the single peer given by `remote`, `keys` and `tunnel.routes`.

@@ -60,7 +60,7 @@ fn config(map: &Map<'_>, folder: &Path) -> Result<Config, Reported> {
     let aggregate = map.get_with("aggregate", |node, on| aggregate(node, on, kind));
     let idle = refuse_idle(map, kind, mode.as_ref().is_ok_and(Mode::is_keyless));
     let sources = Sources::of(map);
-    let read = sources.read(folder, consent);
+    let read = sources.read(folder, consent, port);
     let context = Context {
         local,
         port,
@@ -69,6 +69,8 @@ fn config(map: &Map<'_>, folder: &Path) -> Result<Config, Reported> {
         control_port: read.as_ref().ok().and_then(|read| read.control_port),
         workers,
         kind,
+        suite,
+        aggregate,
         keyless: mode.as_ref().is_ok_and(Mode::is_keyless),
         address: match &mode {
             Ok(Mode::L3(tunnel)) => tunnel.address,
@@ -87,7 +89,10 @@ fn config(map: &Map<'_>, folder: &Path) -> Result<Config, Reported> {
                 _ => None,
             })
             .collect();
-        sources.refuse_idle(&policies)?;
+        let has_ike = peers
+            .iter()
+            .any(|peer| matches!(peer.keys, Some(KeySource::Ike(_))));
+        sources.refuse_idle(&policies, has_ike)?;
     }
     idle?;
     let read = read?;
@@ -115,6 +120,7 @@ fn config(map: &Map<'_>, folder: &Path) -> Result<Config, Reported> {
         offloads: offloads?,
         identity: read.identity,
         control_port: read.control_port.map_or(port, Ok)?,
+        ike_port: read.ike_port,
         qkd: read.qkd,
         fault: read.fault,
     })

@@ -3,6 +3,8 @@
 use crate::policy::Selectors;
 use dispatch::Choice;
 use esp::WindowSize;
+use ike::message::Identity;
+use ike::session::IkeSuite;
 use keying::chain::Policy;
 use port::{TunOffloads, UdpOffloads};
 use std::collections::BTreeMap;
@@ -64,6 +66,8 @@ pub struct Config {
     pub identity: Option<IdentityFiles>,
     /// Local TCP port of the control channel; used only if keys are negotiated.
     pub control_port: u16,
+    /// Local UDP port of first messages of IKE, and the peers'; used only with IKE.
+    pub ike_port: u16,
     /// Source of QKD keys; present if any peer's policy uses them.
     pub qkd: Option<Qkd>,
     /// Fault that SIGUSR2 injects into negotiated keys, for tests.
@@ -90,8 +94,54 @@ pub struct Peer {
 pub enum KeySource {
     /// A key file.
     Static(PathBuf),
-    /// Negotiation with the peer.
+    /// Negotiation with the peer by this project's handshake.
     Handshake(Box<Handshake>),
+    /// Negotiation with the peer by IKEv2.
+    Ike(Box<Ike>),
+}
+
+/// Configuration of IKEv2 with a peer.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Ike {
+    /// This side's identity.
+    pub identity: Identity,
+    /// The peer's identity; another is refused.
+    pub peer: Identity,
+    /// File of the shared key.
+    pub psk: PathBuf,
+    /// Suites of the IKE SA, by preference. New keys of child SAs have the same key exchanges.
+    pub proposals: Vec<IkeSuite>,
+    /// Post-quantum pre-shared keys (RFC 8784); the initiator uses the first.
+    pub ppks: Vec<Ppk>,
+    /// Which side begins.
+    pub role: IkeRole,
+    /// Time until a child SA is replaced.
+    pub every: Duration,
+    /// Time until the IKE SA is replaced.
+    pub ike_every: Duration,
+    /// Volume that makes new keys due.
+    pub lifetime: Lifetime,
+    /// Silence after which the peer is asked whether it lives.
+    pub idle: Duration,
+}
+
+/// Which side begins IKE.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum IkeRole {
+    /// The one with the lower address; the other if nothing arrives for a while.
+    Auto,
+    /// This one.
+    Initiate,
+    /// The peer.
+    Respond,
+}
+
+impl IkeRole {
+    pub(super) const NAMES: [(&str, Self); 3] = [
+        ("auto", Self::Auto),
+        ("initiate", Self::Initiate),
+        ("respond", Self::Respond),
+    ];
 }
 
 /// Configuration of the key negotiation with a peer.
@@ -333,6 +383,16 @@ impl Config {
             .zip(&self.peers)
             .filter_map(|(place, peer)| match &peer.keys {
                 Some(KeySource::Handshake(handshake)) => Some((place, peer, &**handshake)),
+                _ => None,
+            })
+    }
+
+    /// Returns the peers with IKE, with their indices in `peers`.
+    pub fn ikes(&self) -> impl Iterator<Item = (u16, &Peer, &Ike)> {
+        (0..)
+            .zip(&self.peers)
+            .filter_map(|(place, peer)| match &peer.keys {
+                Some(KeySource::Ike(ike)) => Some((place, peer, &**ike)),
                 _ => None,
             })
     }

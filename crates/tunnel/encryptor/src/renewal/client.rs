@@ -7,7 +7,6 @@ use crate::inbound_keys::Notice;
 use crate::mailbox::Mailbox;
 use crate::shared_keys::SharedKeys;
 use esp::OutboundSa;
-use keying::epoch_of;
 use std::sync::{Arc, mpsc};
 use std::time::Duration;
 
@@ -77,7 +76,7 @@ impl RenewalClient {
         if !std::mem::replace(&mut self.waiting[at], true) {
             let message = Message::Renew {
                 member: self.members[at],
-                epoch: epoch_of(sa.spi()),
+                spi: sa.spi(),
                 sealed: sa.sealed(),
             };
             send(&self.asked, message);

@@ -2,6 +2,7 @@
 
 use crate::mailbox::Mailbox;
 use crate::shared_keys::{SharedKeys, lock};
+use crate::transforms::sealing;
 use dispatch::Dispatch;
 use esp::{Limits, OutboundSa};
 use keying::message::Cause;
@@ -16,6 +17,8 @@ pub(crate) struct Renewable {
     pub keys: SharedKeys,
     /// Epoch of the lane's SA; 0: none.
     pub epoch: u32,
+    /// SPI of the lane's SA; 0: none.
+    pub spi: u32,
     /// As [`LaneTunnel::lifetime`](crate::lane::LaneTunnel::lifetime).
     pub lifetime: Limits,
 }
@@ -46,8 +49,9 @@ impl Member {
         // All lanes share the lock, and a key schedule takes longer than it should be held.
         drop(keys);
         self.own.epoch = epoch;
+        self.own.spi = fresh.as_ref().map_or(0, |fresh| fresh.spi);
         let sa = fresh.map(|fresh| {
-            let transform = self.selection.sealing(&fresh.keymat);
+            let transform = sealing(&self.selection, &fresh);
             OutboundSa::new(fresh.spi, transform).with_lifetime(self.own.lifetime)
         });
         let tunnel = self.tunnel;

@@ -20,10 +20,10 @@ pub(super) enum Message {
     Notify(Arc<Mailbox<Notice>>),
     /// The function that requests new negotiated keys.
     Control(Control),
-    /// The member's SA of this epoch has sealed this much, and nears its lifetime.
+    /// The member's SA with this SPI has sealed this much, and nears its lifetime.
     Renew {
         member: usize,
-        epoch: u32,
+        spi: u32,
         sealed: Limits,
     },
     /// Renew all keys.

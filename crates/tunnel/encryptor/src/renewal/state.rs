@@ -64,9 +64,9 @@ impl RenewerState {
         let done = match &message {
             Message::Renew {
                 member,
-                epoch,
+                spi,
                 sealed,
-            } => self.renew(*member, *epoch, *sealed),
+            } => self.renew(*member, *spi, *sealed),
             Message::Record(keys, epoch) => lock(keys).record_peer_epoch(*epoch),
             Message::Rekey => self.rekey(),
             Message::Switched(tunnel, done) => {
@@ -127,13 +127,13 @@ impl RenewerState {
     /// Draws an epoch, and gives SAs of it to all members with keys from the same file: to the
     /// requesting one last, so that the peer learns of the epoch when all have it. For negotiated
     /// keys, requests a new epoch.
-    fn renew(&mut self, number: usize, epoch: u32, sealed: Limits) -> Result<(), KeyError> {
+    fn renew(&mut self, number: usize, spi: u32, sealed: Limits) -> Result<(), KeyError> {
         let asking = self
             .members
             .iter()
             .position(|member| member.number == number);
         // Another lane's request may have renewed the keys since this one was sent.
-        let Some(asking) = asking.filter(|at| self.members[*at].own.epoch == epoch) else {
+        let Some(asking) = asking.filter(|at| self.members[*at].own.spi == spi) else {
             return Ok(());
         };
         let keys = Arc::clone(&self.members[asking].own.keys);

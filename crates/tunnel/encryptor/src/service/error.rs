@@ -1,6 +1,7 @@
 //! Why the encryptor did not start, or stopped by itself.
 
 use crate::barrier::BarrierError;
+use crate::ikev2::SetupError;
 use crate::privileges::PrivilegeError;
 use crate::tunnel::TunnelError;
 use port::{LinkError, TunError};
@@ -34,6 +35,18 @@ pub enum ServiceError {
     )]
     ControlPort {
         /// `local` and `control_port`.
+        address: SocketAddr,
+        /// The kernel's error.
+        error: io::Error,
+    },
+    /// The port of IKE.
+    #[error(
+        "cannot bind {address} for IKE: {error}\n\
+         help: another process may have the UDP port, for example an IKE daemon; stop it, or choose another \
+         `ike_port`, the same on both sides and not `port`"
+    )]
+    IkePort {
+        /// `local` and `ike_port`.
         address: SocketAddr,
         /// The kernel's error.
         error: io::Error,
@@ -159,4 +172,14 @@ pub enum ServiceError {
         /// The kernel's error.
         error: io::Error,
     },
+}
+
+impl From<SetupError> for ServiceError {
+    fn from(error: SetupError) -> Self {
+        match error {
+            SetupError::Keys(error) => Self::Keys(error),
+            SetupError::Port { address, error } => Self::IkePort { address, error },
+            SetupError::Resources(error) => Self::Resources(error),
+        }
+    }
 }

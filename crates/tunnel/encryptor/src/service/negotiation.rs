@@ -4,7 +4,7 @@
 use super::error::ServiceError;
 use crate::config::{Config, Encapsulation, Handshake, Mode, Peer, Qkd};
 use crate::privileges::Network;
-use crate::renewal::{Renewer, Switchboard};
+use crate::renewal::{self, Renewer, Switchboard};
 use crate::shared_keys::{SharedKeys, lock};
 use crate::status::{Status, Tunnel};
 use control::{CertificateEvent, Control, Identity};
@@ -119,8 +119,11 @@ impl Negotiation {
         rings.map(|ring| (ring.place, Arc::clone(&ring.keys)))
     }
 
-    /// Starts the control channel; all lanes must exist.
-    pub(super) fn start(self, renewer: &Renewer) -> Result<Control, ServiceError> {
+    /// Starts the control channel; all lanes must exist. The second result requests new keys.
+    pub(super) fn start(
+        self,
+        renewer: &Renewer,
+    ) -> Result<(Control, renewal::Control), ServiceError> {
         let places: Vec<_> = self.rings.iter().map(|ring| ring.place).collect();
         let installer = Installer {
             rings: self.rings,
@@ -130,17 +133,17 @@ impl Negotiation {
         let control =
             control::start(self.setup, self.listener, installer).map_err(ServiceError::Control)?;
         let handle = control.handle();
-        renewer.set_control(Box::new(move |place, cause| match place {
+        let ask = move |place: Option<u16>, cause| match place {
             None => handle.rekey(None, cause),
             Some(place) => {
-                // Sorted, since `handshakes` yields the peers in their order. A peer with static
+                // Sorted, since `handshakes` yields the peers in their order. A peer with other
                 // keys is not found.
                 if let Ok(number) = places.binary_search(&place) {
                     handle.rekey(Some(number), cause);
                 }
             }
-        }));
-        Ok(control)
+        };
+        Ok((control, Box::new(ask)))
     }
 }
 

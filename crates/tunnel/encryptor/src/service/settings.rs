@@ -53,13 +53,14 @@ impl Carried {
 /// Returns one lane's share of an epoch's volume, after which it requests the next epoch: all lanes
 /// together never exceed the configured volume before the request, and no lane counts for another.
 fn share_of_a_lane(peer: &Peer, lanes: u16) -> esp::Limits {
-    let Some(KeySource::Handshake(handshake)) = &peer.keys else {
-        return esp::Limits::NONE;
+    let Lifetime { bytes, packets } = match &peer.keys {
+        Some(KeySource::Handshake(handshake)) => handshake.lifetime,
+        Some(KeySource::Ike(ike)) => ike.lifetime,
+        _ => return esp::Limits::NONE,
     };
     let share =
         // At least 1, since a share of 0 would make new keys due before the first packet.
         |whole: Option<u64>| whole.map_or(u64::MAX, |whole| (whole / u64::from(lanes)).max(1));
-    let Lifetime { bytes, packets } = handshake.lifetime;
     esp::Limits {
         packets: share(packets),
         bytes: share(bytes),
@@ -205,13 +206,19 @@ fn key_facts(config: &Config) -> Facts {
         .collect();
     let sources = config.peers.iter().filter_map(|peer| peer.keys.as_ref());
     let statics = sources.filter(|source| matches!(source, KeySource::Static(_)));
-    let keys = match (statics.count(), policies.is_empty()) {
-        (0, true) => "none",
-        (_, true) => "static",
-        (0, false) => "handshake",
-        (_, false) => "static+handshake",
+    let all = [
+        ("static", statics.count() > 0),
+        ("handshake", !policies.is_empty()),
+        ("ike", config.ikes().next().is_some()),
+    ];
+    let named = all.into_iter().filter(|(_, is_used)| *is_used);
+    let named: Vec<_> = named.map(|(name, _)| name).collect();
+    let keys = if named.is_empty() {
+        "none".to_owned()
+    } else {
+        named.join("+")
     };
-    let mut facts = vec![("keys", keys.to_owned())];
+    let mut facts = vec![("keys", keys)];
     if !policies.is_empty() {
         let policies: Vec<_> = policies.into_iter().collect();
         facts.push(("policy", policies.join("+")));

@@ -127,7 +127,7 @@ fn mistakes_in_key_settings_are_reported_with_their_places() {
         (
             SMALLEST.replace("handshake: {", "static: a.key, handshake: {"),
             "(keys.handshake)",
-            "`handshake` and `static` are both given",
+            "`keys` names several sources",
         ),
         (
             SMALLEST.replace("handshake: { peer: gw2 }", ""),

@@ -3,6 +3,7 @@
 mod attack;
 mod clear_link;
 mod config;
+mod config_ike;
 mod config_keys;
 mod declared;
 mod lanes;

@@ -78,6 +78,7 @@ impl Gateway {
             policy: Arc::new(Policy::new(&[Selectors::to(vec![everything])])),
             selection: &dispatch,
             window: WindowSize::DEFAULT,
+            ike: None,
             renewer: Some(&renewer),
         });
         Self {

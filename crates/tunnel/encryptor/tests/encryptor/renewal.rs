@@ -70,6 +70,7 @@ impl Side {
             policy: Arc::new(Policy::new(&[Selectors::to(vec![everything])])),
             selection: &self.dispatch,
             window: WindowSize::DEFAULT,
+            ike: None,
             renewer: Some(&self.renewer),
         });
         Worker::new(clear, cipher, outbound, inbound)

@@ -12,6 +12,7 @@
 mod attack;
 mod flood;
 mod gateway;
+mod ikev2;
 mod kernel;
 mod lifetime;
 mod namespace;
@@ -217,6 +218,30 @@ fn main() -> ExitCode {
         (
             "a_control_port_in_use_is_reported",
             negotiated::a_control_port_in_use_is_reported,
+        ),
+        (
+            "ikev2::two_services_negotiate_by_ike_and_packets_pass",
+            ikev2::two_services_negotiate_by_ike_and_packets_pass,
+        ),
+        (
+            "ikev2::rekeys_by_ike_under_traffic_lose_no_packet",
+            ikev2::rekeys_by_ike_under_traffic_lose_no_packet,
+        ),
+        (
+            "ikev2::a_tunnel_with_ike_recovers_after_a_restart_of_either_side",
+            ikev2::a_tunnel_with_ike_recovers_after_a_restart_of_either_side,
+        ),
+        (
+            "ikev2::disagreements_in_ike_are_reported_with_what_to_change",
+            ikev2::disagreements_in_ike_are_reported_with_what_to_change,
+        ),
+        (
+            "ikev2::an_ike_port_in_use_is_reported",
+            ikev2::an_ike_port_in_use_is_reported,
+        ),
+        (
+            "ikev2::a_tunnel_with_strongswan_carries_packets_in_both_roles",
+            ikev2::a_tunnel_with_strongswan_carries_packets_in_both_roles,
         ),
     ];
     let trials = trials.map(|(name, test)| {

@@ -42,7 +42,12 @@ pub(crate) fn folder() -> TempDir {
     folder
 }
 
-fn write_ppk(path: &Path, key: &[u8]) {
+/// The PPK in `alpha.ppk`, in hexadecimal.
+pub(crate) fn ppk_hex() -> String {
+    encode_string(&PPK)
+}
+
+pub(crate) fn write_ppk(path: &Path, key: &[u8]) {
     let text = format!(
         "cipherbench_ppk: 1\nencoding: hex\nkey: {}\n",
         encode_string(key)

@@ -50,13 +50,13 @@ impl Lines {
 
     /// Ends the current second.
     #[cfg(test)]
-    pub(super) fn next_second(&mut self) {
+    pub(crate) fn next_second(&mut self) {
         self.since = Some(Instant::now() - Duration::from_secs(2));
     }
 
     /// All lines so far.
     #[cfg(test)]
-    pub(super) fn heard(&self) -> Vec<String> {
+    pub(crate) fn heard(&self) -> Vec<String> {
         self.heard.clone()
     }
 }
