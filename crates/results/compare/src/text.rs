@@ -378,15 +378,16 @@ fn gates(text: &mut String, comparison: &Comparison) {
             visible(gate.in_words())
         );
         let bad: Vec<_> = gate.bad().collect();
-        let key = |cell: &&GateCell| {
+        let alike = alike(&bad, |cell| {
+            let cell: &GateCell = cell;
             (
                 cell.outcome.name(),
                 &cell.quantity,
                 cell.run,
                 kind(&cell.reason),
             )
-        };
-        for found in alike(&bad, key).into_iter().take(ROWS_MAX) {
+        });
+        for found in alike.into_iter().take(ROWS_MAX) {
             let cell = found[0];
             let _ = writeln!(
                 text,

@@ -51,7 +51,7 @@ impl fmt::Display for Difference {
 ///
 /// # Errors
 /// If a document is there and cannot be read.
-pub fn differences(dir: &Path, journal: &Journal) -> Result<Vec<Difference>, SigningError> {
+pub(crate) fn differences(dir: &Path, journal: &Journal) -> Result<Vec<Difference>, SigningError> {
     let computed = report::build(journal);
     let documents = [
         (JSON_NAME, computed.json),
