@@ -50,6 +50,7 @@ pub const CAMPAIGNS: &[Shipped] = shipped!(
         "matrix",
         "memory",
         "one-gateway",
+        "overlay",
         "peers",
         "quick",
         "rfc2544",

@@ -49,7 +49,7 @@ pub(crate) fn cell(dut: &str, size: u16, procedure: Procedure) -> Cell {
             mtu: 1500,
             cores: 1,
             offloads: false,
-            overlay: plan::Overlay::None,
+            overlay: Overlay::None,
         }),
         measurement: Measurement::Frames(FrameTest {
             traffic: Traffic {
