@@ -7,9 +7,11 @@ mod examples;
 mod fleet;
 mod generate;
 mod init;
+mod keys;
 mod live;
 mod runs;
 mod schema;
+mod signing;
 mod tunnel_check;
 mod value;
 
@@ -20,9 +22,11 @@ pub(crate) use examples::Examples;
 pub(crate) use fleet::{Agent, DEFAULT_URL, Fleet, FleetCommand, Server, Submit};
 pub(crate) use generate::Generate;
 pub(crate) use init::{Init, InitCampaign, InitDevice, InitGateway, InitLab};
+pub(crate) use keys::Keys;
 pub(crate) use live::{Serve, Watching};
 pub(crate) use runs::{Prune, Runs, RunsCommand};
 pub(crate) use schema::{FileKind, Schema};
+pub(crate) use signing::{Sign, Verify};
 pub(crate) use tunnel_check::TunnelCheck;
 
 use crate::exit::{EXIT_CODES, Exit, Failure};
@@ -389,29 +393,6 @@ pub(crate) struct Report {
 }
 
 #[derive(Debug, Args)]
-pub(crate) struct Sign {
-    /// Folder of the run, or `fleet:JOB` of the fleet at $CIPHERBENCH_FLEET
-    #[arg(add = complete::runs())]
-    pub(crate) run: PathBuf,
-    /// Secret key, of `cipherbench keys signing` or `minisign -G`
-    #[arg(long, value_name = "FILE")]
-    pub(crate) key: PathBuf,
-    /// Replace a signature
-    #[arg(long)]
-    pub(crate) force: bool,
-}
-
-#[derive(Debug, Args)]
-pub(crate) struct Verify {
-    /// Folder of the run, or `fleet:JOB` of the fleet at $CIPHERBENCH_FLEET
-    #[arg(add = complete::runs())]
-    pub(crate) run: PathBuf,
-    /// The signer's public key: its file, or its text, which begins with `RW`
-    #[arg(long, value_name = "KEY")]
-    pub(crate) key: Option<String>,
-}
-
-#[derive(Debug, Args)]
 pub(crate) struct Export {
     /// Folder of the run, or `fleet:JOB` of the fleet at $CIPHERBENCH_FLEET
     #[arg(add = complete::runs())]
@@ -560,62 +541,6 @@ pub(crate) struct Kme {
     /// Configuration of all KMEs
     #[arg(long, value_name = "FILE")]
     pub(crate) config: PathBuf,
-}
-
-#[derive(Debug, Subcommand)]
-pub(crate) enum Keys {
-    /// Make two static key files, one for each end of a tunnel
-    ///
-    /// For labs and tests: static keys give no forward secrecy. Both files are secret.
-    Static {
-        /// File for one end
-        a: PathBuf,
-        /// File for the other end
-        b: PathBuf,
-    },
-    /// Make a certificate authority: `ca.pem`, which every gateway needs, and `ca.key`
-    ///
-    /// Anyone who holds `ca.key` can impersonate any gateway: keep it away from gateways, and make
-    /// certificates where it is.
-    Authority {
-        /// Folder for both files
-        #[arg(value_name = "DIR")]
-        folder: PathBuf,
-    },
-    /// Make a gateway's certificate and key: `NAME.pem` and `NAME.key`
-    ///
-    /// Peers identify the gateway by that name. There is no revocation: a certificate is trusted
-    /// until it expires.
-    Certificate {
-        /// Name of the gateway: lower-case letters, digits, `-` and `.`
-        name: String,
-        /// Folder of the authority that `keys authority` made
-        #[arg(long, value_name = "DIR")]
-        authority: PathBuf,
-        /// Folder for both files
-        #[arg(long, value_name = "DIR", default_value = ".")]
-        out: PathBuf,
-        /// Validity in days
-        #[arg(long, value_name = "N", default_value_t = pki::CERTIFICATE_DAYS)]
-        #[arg(value_parser = whole::<u32>(1, pki::DAYS_MAX.into()))]
-        days: u32,
-    },
-    /// Make a post-quantum pre-shared key (PPK, RFC 8784), for both ends of a tunnel
-    ///
-    /// It is mixed into all keys of the tunnel. Both files are secret and identical.
-    Ppk {
-        /// File for one end
-        file: PathBuf,
-        /// File for the other end; without it, copy the first to the peer
-        other: Option<PathBuf>,
-    },
-    /// Make the keys that sign and verify runs: `FILE`, which is secret, and `FILE.pub`
-    ///
-    /// In the format of minisign, without a password: `minisign -G` makes one with it.
-    Signing {
-        /// File for the secret key
-        file: PathBuf,
-    },
 }
 
 #[derive(Debug, Args)]

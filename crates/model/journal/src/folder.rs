@@ -85,7 +85,7 @@ fn folder_name(started_unix_ns: u64, name: &str) -> String {
 /// its results do not contain its location.
 #[must_use]
 pub fn with_run(text: &str, run: &str) -> String {
-    let named = ["resume", "report", "compare"].iter();
+    let named = ["resume", "report", "compare", "verify"].iter();
     named.fold(text.to_owned(), |text, command| {
         // With the command in front: the word alone may stand in any text.
         let placeholder = format!("cipherbench {command} RUN");

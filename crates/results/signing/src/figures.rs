@@ -1,4 +1,4 @@
-//! The documents of a run, beside those that its journal gives.
+//! Comparison of a run's documents with its journal.
 
 use crate::SigningError;
 use guard::visible;
@@ -17,7 +17,7 @@ const QUOTED: usize = 80;
 pub struct Difference {
     /// Name of the document.
     pub document: &'static str,
-    /// The first line that differs; `None` if there is no such document.
+    /// The first line that differs; `None` if the document is missing.
     pub line: Option<DifferentLine>,
 }
 
@@ -26,9 +26,9 @@ pub struct Difference {
 pub struct DifferentLine {
     /// Number, from 1.
     pub number: usize,
-    /// The beginning of what the document has there.
+    /// The beginning of the document's line.
     pub printed: String,
-    /// The beginning of what the journal gives.
+    /// The beginning of the line computed from the journal.
     pub computed: String,
 }
 

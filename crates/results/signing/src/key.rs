@@ -1,5 +1,7 @@
 //! Keys in the format of minisign.
 
+use base64::Engine;
+use base64::prelude::BASE64_STANDARD as STANDARD;
 use guard::{Writers, create_durable};
 use minisign::{KeyPair, PublicKeyBox, SecretKeyBox};
 use pki::ReadError;
@@ -13,6 +15,10 @@ const PUBLIC_CHARS: usize = 56;
 /// Mode bits of the files.
 const SECRET_MODE: u32 = 0o600;
 const PUBLIC_MODE: u32 = 0o644;
+/// The beginning of a key without a password: Ed25519, no derivation, BLAKE2b.
+const WITHOUT_PASSWORD: &[u8] = b"Ed\0\0B2";
+/// The last bytes of a key.
+const CHECKSUM_BYTES: usize = 32;
 /// What minisign writes on the first line of keys.
 const SECRET_COMMENT: &str = "secret key of cipherbench, without a password";
 
@@ -22,6 +28,12 @@ pub enum KeyError {
     /// A key file cannot be read, or others may read or write it.
     #[error(transparent)]
     NotRead(#[from] ReadError),
+    /// There is no key of this name.
+    #[error("{} is not there\nhelp: `cipherbench keys signing {}` makes both keys", path.display(), path.display())]
+    NotThere {
+        /// Its path.
+        path: PathBuf,
+    },
     /// A file is not a key.
     #[error("{} is not a {what} key of minisign: {reason}\nhelp: `cipherbench keys signing FILE` makes both \
              keys, as does `minisign -G`", path.display())]
@@ -85,6 +97,10 @@ impl SecretKey {
     /// # Errors
     /// [`KeyError`], if others may read the file, it is no key, or nobody can be asked.
     pub fn read(path: &Path) -> Result<Self, KeyError> {
+        if !path.exists() {
+            let path = path.to_owned();
+            return Err(KeyError::NotThere { path });
+        }
         let bytes = pki::read_secret(path, &Writers::of_process())?;
         let not_a_key = |reason: String| KeyError::NotAKey {
             path: path.to_owned(),
@@ -95,6 +111,9 @@ impl SecretKey {
         let boxed = |text: &str| SecretKeyBox::from(text.to_owned());
         // A key without a password first: the other way would ask for one.
         if let Ok(key) = boxed(text).into_unencrypted_secret_key() {
+            return Ok(Self { key });
+        }
+        if let Some(key) = without_checksum(text) {
             return Ok(Self { key });
         }
         if !io::stdin().is_terminal() {
@@ -159,6 +178,16 @@ impl PublicKey {
     pub fn number(&self) -> String {
         number(self.key.keynum())
     }
+}
+
+/// A key that minisign 0.11 made without a password: it leaves the checksum zero, which the crate
+/// takes for a damaged key.
+fn without_checksum(text: &str) -> Option<minisign::SecretKey> {
+    let bytes = STANDARD.decode(text.lines().nth(1)?).ok()?;
+    let checksum = bytes.len().checked_sub(CHECKSUM_BYTES)?;
+    let is_of_it =
+        bytes.starts_with(WITHOUT_PASSWORD) && bytes[checksum..].iter().all(|&byte| byte == 0);
+    is_of_it.then(|| minisign::SecretKey::from_bytes(&bytes).ok())?
 }
 
 /// The eight bytes that name a pair of keys, the last one first.

@@ -8,7 +8,7 @@ use std::fs::{self, File};
 use std::io::{self, Read};
 use std::path::{Path, PathBuf};
 
-/// Bytes read at once; captures have gigabytes.
+/// Bytes per read; captures have gigabytes.
 const CHUNK: usize = 64 * 1024;
 /// The longest list that is read: 100,000 files with long names.
 pub(crate) const BYTES_MAX: usize = 32 * 1024 * 1024;
@@ -33,7 +33,7 @@ pub enum ManifestError {
         /// Error of the operating system.
         source: io::Error,
     },
-    /// Neither a file nor a folder: a signature could not say what it stands for.
+    /// Neither a file nor a folder, so its content is not defined by the run's folder.
     #[error("{} is a link or a special file, which cannot be signed\nhelp: replace it by the file itself, or \
              move it out of the run's folder", path.display())]
     Special {

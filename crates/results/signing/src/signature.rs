@@ -14,7 +14,7 @@ use std::path::Path;
 
 /// The longest signature file that is read; one has four lines.
 const SIGNATURE_BYTES_MAX: usize = 16 * 1024;
-/// What a signature must cover, whatever else it does.
+/// The files that a signature must cover.
 const NEEDED: [&str; 5] = [
     journal::FILE_NAME,
     JSON_NAME,
@@ -23,7 +23,7 @@ const NEEDED: [&str; 5] = [
     CSV_NAME,
 ];
 
-/// What was signed.
+/// The result of signing.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Signed {
     /// Number of files.
@@ -34,18 +34,18 @@ pub struct Signed {
     pub not_run: u64,
 }
 
-/// What is true of a run. Nothing here trusts the folder.
+/// The result of verifying a run. Nothing here trusts the folder.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Verified {
     /// Documents that do not agree with the journal.
     pub differences: Vec<Difference>,
     /// Warnings of the journal.
     pub warnings: Vec<String>,
-    /// What is known of the signature.
+    /// The state of the signature.
     pub signature: Signature,
 }
 
-/// What is known of a signature.
+/// The state of a signature.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Signature {
     /// The run is not signed.
@@ -92,7 +92,7 @@ impl Verified {
                 not_covered,
                 ..
             } => {
-                // Further files are nobody's statement, and change nothing of what is signed.
+                // Further files were not signed, and no signed file refers to them.
                 changes.changed.is_empty() && changes.missing.is_empty() && not_covered.is_empty()
             }
         };
@@ -136,7 +136,7 @@ pub fn sign(
     let signature = signature.map_err(|error| SigningError::NotSigned {
         reason: error.to_string(),
     })?;
-    // An old signature does not stay beside a new list.
+    // An old signature would not verify the new list.
     if let Err(error) = fs::remove_file(&path)
         && error.kind() != ErrorKind::NotFound
     {

@@ -8,7 +8,7 @@ use std::path::Path;
 const LISTED: usize = 5;
 
 impl Signed {
-    /// Returns what was done, and how others verify it.
+    /// Returns the result, with the command that verifies it.
     #[must_use]
     pub fn text(&self, run: &Path) -> String {
         let Self {

@@ -18,7 +18,6 @@ use crate::place::Place as Namespace;
 use libtest_mimic::{Arguments, Completion, Trial};
 use offloads::{
     Asked, Examination, OnNodes, PathUnderTest, Place, Question, Report, Setting, Subject, examine,
-    parse,
 };
 use port::{
     CLEAR_BUFFER_BYTES, CLEAR_ROOM_BYTES, ClearPort, Tun, TunOffloads, TunSettings, wait_readable,
@@ -29,6 +28,7 @@ use std::process::{Command, ExitCode};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
+use testbed::ethtool::{Feature, features};
 use testbed::protocol::{Program, Ready, THIS_PROGRAM};
 use testbed::{Node, NodeId};
 use wire::checksum;
@@ -202,9 +202,9 @@ fn watch_gro(gro: &AtomicBool) {
     loop {
         let printed = Command::new("ethtool").args(["-k", "a1"]).output().unwrap();
         let text = String::from_utf8_lossy(&printed.stdout).into_owned();
-        let on = parse(&text)
-            .get("generic-receive-offload")
-            .is_some_and(|it| it.on);
+        let gro_is_on =
+            |(name, feature): (&str, Feature)| name == "generic-receive-offload" && feature.on;
+        let on = features(&text).any(gro_is_on);
         gro.store(on, Ordering::Relaxed);
         std::thread::sleep(Duration::from_millis(20));
     }

@@ -74,6 +74,12 @@ fn no_bound(goal: Option<&GoalBounds>, min_load: u64, timeout_ns: u64) -> String
     )
 }
 
+/// Returns a share of a load, at least one frame per second.
+pub(super) fn share(load: u64, percent: u64) -> u64 {
+    let share = u128::from(load) * u128::from(percent) / 100;
+    u64::try_from(share).unwrap_or(u64::MAX).max(1)
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -104,10 +110,4 @@ mod tests {
             "{text}"
         );
     }
-}
-
-/// Returns a share of a load, at least one frame per second.
-pub(super) fn share(load: u64, percent: u64) -> u64 {
-    let share = u128::from(load) * u128::from(percent) / 100;
-    u64::try_from(share).unwrap_or(u64::MAX).max(1)
 }

@@ -9,6 +9,8 @@ const SCROLLING_COLUMNS: usize = 5;
 /// The same for tables whose parts that stay in one line are together wider than this, in
 /// characters, each with the space around it.
 const SCROLLING_CHARACTERS: usize = 40;
+/// The least width of sentences and long labels in the style sheet, in characters.
+const BROKEN_LEAST: usize = 19;
 /// The space around a column, in characters.
 const AROUND: usize = 2;
 /// From this number of columns on, a table uses a smaller font.
@@ -141,10 +143,15 @@ fn scrolls(table: &Table) -> bool {
     }
     let columns = table.columns.iter().enumerate().map(|(index, column)| {
         let cells = table.rows.iter().map(|row| &row.cells[index]);
-        let cells = cells.map(|cell| match cell.kind {
-            Kind::Reason => longest_word(&cell.text),
-            _ if column.right => cell.text.chars().count(),
-            _ => longest_word(&cell.text),
+        let cells = cells.map(|cell| {
+            let whole = cell.text.chars().count();
+            // Sentences and long labels are broken into lines.
+            let is_broken = !column.right && whole > LONG_LABEL;
+            match cell.kind {
+                _ if is_broken => longest_word(&cell.text).max(BROKEN_LEAST),
+                Kind::Reason => longest_word(&cell.text).max(BROKEN_LEAST),
+                _ => whole,
+            }
         });
         let title = longest_word(&column.title);
         cells.max().unwrap_or(0).max(title) + AROUND

@@ -285,7 +285,7 @@ fn commands_in_documents_name_the_run_or_explain_its_placeholder() {
         for text in [&documents.html, &documents.markdown] {
             assert!(!text.contains(" RUN"), "{text}");
             let folder = "runs/20261120T113000Z-";
-            let commands = ["resume", "report", "compare"];
+            let commands = ["resume", "report", "compare", "verify"];
             let mut commands = commands
                 .map(|name| format!("cipherbench {name} {folder}"))
                 .into_iter();

@@ -123,7 +123,7 @@ fn the_full_form_has_every_table_of_the_markdown() {
 fn the_sentence_names_frames_and_direction() {
     let (_, page) = parse(&fixture::maximum_receive_rates());
     let answer = text(select(&page, "#summary > .answer")[0]);
-    assert!(answer.contains(" frames, both directions: "), "{answer}");
+    assert!(answer.contains(" frames, both gateways: "), "{answer}");
 }
 
 /// One repeat proved a bound: it is in the table, with the number of such repeats.
