@@ -10,13 +10,15 @@
 //! - `Writers::check` (feature `writers`): a file that decides whom or what to trust, before it is
 //!   believed.
 //!
-//! [`create_durable`] creates the files that hold secrets.
+//! [`create_durable`] creates the files that hold secrets, [`replace`] those that others read
+//! meanwhile.
 
 #![forbid(unsafe_code)]
 
 mod lines;
 mod name;
 mod read;
+mod replace;
 mod run;
 mod secret;
 mod text;
@@ -26,6 +28,7 @@ mod writers;
 pub use lines::{Line, Lines};
 pub use name::{Component, NameError, RelativePath, is_identifier};
 pub use read::{open_regular, read_bytes, read_from, read_text};
+pub use replace::replace;
 pub use run::{output, output_within};
 pub use secret::{create_durable, read_wiped, sync_folder};
 pub use text::{escaped, unescaped, visible, visible_lines, visible_styled};

@@ -86,17 +86,20 @@ fn read(path: &Path, forbidden: u32, by: &Writers) -> Result<Zeroizing<Vec<u8>>,
     read_wiped(&mut file, BYTES_MAX).map_err(not_read)
 }
 
-/// Creates a certificate file and its key file durably: both, or neither.
-pub(crate) fn create_both(
-    certificate: (&Path, &[u8]),
+/// Creates a public file, such as a certificate, and its key file durably: both, or neither.
+///
+/// # Errors
+/// The operating system's errors, with the path; a file that exists is one, and stays as it is.
+pub fn create_both(
+    public: (&Path, &[u8]),
     key: (&Path, &[u8]),
 ) -> Result<(), (PathBuf, io::Error)> {
     let create = |(path, content): (&Path, &[u8]), mode| {
         create_durable(path, content, mode).map_err(|error| (path.to_owned(), error))
     };
-    // The key first: a certificate without its key is useless.
+    // The key first: the public file without its key is useless.
     create(key, SECRET_MODE)?;
-    create(certificate, PUBLIC_MODE).inspect_err(|_| {
+    create(public, PUBLIC_MODE).inspect_err(|_| {
         // A leftover unused key is harmless, and the first error is more informative.
         let _ = fs::remove_file(key.0);
     })

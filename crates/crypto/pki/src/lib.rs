@@ -18,6 +18,6 @@ pub use authority::{
     AUTHORITY_CERTIFICATE, Authority, CERTIFICATE_DAYS, CertificateError, DAYS_MAX, Files, Texts,
     create_authority, create_certificate, days_from_now,
 };
-pub use files::{ReadError, read_public, read_secret};
+pub use files::{ReadError, create_both, read_public, read_secret};
 pub use names::{BadName, check_name};
 pub use reading::{name_of, validity_of, words};

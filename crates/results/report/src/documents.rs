@@ -14,9 +14,8 @@ use journal::Journal;
 use json::RunResult;
 use stats::{Expected, Progress, Results};
 use std::fs::File;
-use std::io::{BufWriter, Write};
+use std::io::{self, BufWriter, Write};
 use std::path::{Path, PathBuf};
-use std::{fs, io};
 use text::brief;
 use text::markdown;
 use text::terminal;
@@ -184,25 +183,10 @@ impl ForPeople<'_> {
     }
 }
 
-/// Replaces a file atomically.
+/// Replaces a document.
 fn replace(
     path: PathBuf,
     write: impl FnOnce(&mut BufWriter<File>) -> io::Result<()>,
 ) -> Result<(), WriteError> {
-    // The process id keeps two programs that rebuild one run from sharing a file.
-    let part = path.with_extension(format!("{}.part", std::process::id()));
-    let written = File::create(&part)
-        .and_then(|file| {
-            let mut file = BufWriter::new(file);
-            write(&mut file)?;
-            file.flush()?;
-            // Before the rename, or a crash could leave an empty file under the final name.
-            file.get_ref().sync_data()
-        })
-        .and_then(|()| fs::rename(&part, &path));
-    written.map_err(|source| {
-        // Best effort: report only the first error.
-        let _ = fs::remove_file(&part);
-        WriteError { path, source }
-    })
+    guard::replace(&path, write).map_err(|source| WriteError { path, source })
 }

@@ -2,11 +2,9 @@
 
 use crate::SigningError;
 use guard::visible;
-use journal::Journal;
-use report::{CSV_NAME, HTML_NAME, JSON_NAME, MARKDOWN_NAME};
+use report::{CSV_NAME, HTML_NAME, JSON_NAME, MARKDOWN_NAME, Report};
 use std::fmt;
-use std::fs;
-use std::io::ErrorKind;
+use std::io::{ErrorKind, Read};
 use std::path::Path;
 
 /// Characters of a line that an error quotes.
@@ -51,8 +49,8 @@ impl fmt::Display for Difference {
 ///
 /// # Errors
 /// If a document is there and cannot be read.
-pub(crate) fn differences(dir: &Path, journal: &Journal) -> Result<Vec<Difference>, SigningError> {
-    let computed = report::build(journal);
+pub(crate) fn differences(dir: &Path, report: Report<'_>) -> Result<Vec<Difference>, SigningError> {
+    let computed = report.documents();
     let documents = [
         (JSON_NAME, computed.json),
         (HTML_NAME, computed.html),
@@ -62,7 +60,14 @@ pub(crate) fn differences(dir: &Path, journal: &Journal) -> Result<Vec<Differenc
     let mut found = Vec::new();
     for (document, computed) in documents {
         let path = dir.join(document);
-        match fs::read(&path) {
+        // A longer document differs, however long it is.
+        let read = guard::open_regular(&path).and_then(|file| {
+            let mut printed = Vec::new();
+            file.take(computed.len() as u64 + 1)
+                .read_to_end(&mut printed)?;
+            Ok(printed)
+        });
+        match read {
             Ok(printed) if printed == computed.as_bytes() => {}
             Ok(printed) => found.push(Difference {
                 document,

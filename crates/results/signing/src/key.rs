@@ -2,21 +2,21 @@
 
 use base64::Engine;
 use base64::prelude::BASE64_STANDARD as STANDARD;
-use guard::{Writers, create_durable};
+use guard::Writers;
 use minisign::{KeyPair, PublicKeyBox, SecretKeyBox};
 use pki::ReadError;
-use std::fs;
 use std::io::{self, IsTerminal};
 use std::path::{Path, PathBuf};
 use std::str;
 
 /// Characters of a public key in base64: algorithm, key number and key, 42 bytes.
 const PUBLIC_CHARS: usize = 56;
-/// Mode bits of the files.
-const SECRET_MODE: u32 = 0o600;
-const PUBLIC_MODE: u32 = 0o644;
+/// The longest file of a public key that is read; one has two lines.
+const PUBLIC_BYTES_MAX: usize = 16 * 1024;
 /// The beginning of a key without a password: Ed25519, no derivation, BLAKE2b.
 const WITHOUT_PASSWORD: &[u8] = b"Ed\0\0B2";
+/// The beginning of a key with a password, in base64.
+const WITH_PASSWORD: &str = "RWRTY";
 /// The last bytes of a key.
 const CHECKSUM_BYTES: usize = 32;
 /// What minisign writes on the first line of keys.
@@ -97,11 +97,14 @@ impl SecretKey {
     /// # Errors
     /// [`KeyError`], if others may read the file, it is no key, or nobody can be asked.
     pub fn read(path: &Path) -> Result<Self, KeyError> {
-        if !path.exists() {
-            let path = path.to_owned();
-            return Err(KeyError::NotThere { path });
-        }
-        let bytes = pki::read_secret(path, &Writers::of_process())?;
+        let bytes =
+            pki::read_secret(path, &Writers::of_process()).map_err(|error| match error {
+                // The reader's remedy is about certificates.
+                ReadError::NotRead { path, source } if source.kind() == io::ErrorKind::NotFound => {
+                    KeyError::NotThere { path }
+                }
+                error => error.into(),
+            })?;
         let not_a_key = |reason: String| KeyError::NotAKey {
             path: path.to_owned(),
             what: "secret",
@@ -116,21 +119,13 @@ impl SecretKey {
         if let Some(key) = without_checksum(text) {
             return Ok(Self { key });
         }
+        let key = text.lines().nth(1);
+        if !key.is_some_and(|key| key.starts_with(WITH_PASSWORD)) {
+            return Err(not_a_key("it has another form".to_owned()));
+        }
         if !io::stdin().is_terminal() {
-            // It may as well be no key at all: the second line of one with a password begins so.
-            return Err(
-                if text
-                    .lines()
-                    .nth(1)
-                    .is_some_and(|key| key.starts_with("RWRTY"))
-                {
-                    KeyError::NoTerminal {
-                        path: path.to_owned(),
-                    }
-                } else {
-                    not_a_key("it has another form".to_owned())
-                },
-            );
+            let path = path.to_owned();
+            return Err(KeyError::NoTerminal { path });
         }
         let key = boxed(text).into_secret_key(None);
         let key = key.map_err(|error| not_a_key(error.to_string()))?;
@@ -160,7 +155,8 @@ impl PublicKey {
             })?;
             return Ok(Self { key });
         }
-        let content = fs::read_to_string(path).map_err(|error| KeyError::NotAPublicKey {
+        let content = guard::read_text(path, PUBLIC_BYTES_MAX);
+        let content = content.map_err(|error| KeyError::NotAPublicKey {
             text: text.to_owned(),
             reason: error.to_string(),
         })?;
@@ -215,23 +211,18 @@ pub fn create_keys(secret: &Path) -> Result<(PathBuf, String), KeyError> {
     let mut public = secret.as_os_str().to_owned();
     public.push(".pub");
     let public = PathBuf::from(public);
-    let make = |path: &Path, content: &[u8], mode| {
-        create_durable(path, content, mode).map_err(|source| KeyError::NotMade {
-            path: path.to_owned(),
-            source,
-        })
-    };
-    make(secret, &secret_box.to_bytes(), SECRET_MODE)?;
-    make(&public, &public_box.to_bytes(), PUBLIC_MODE).inspect_err(|_| {
-        // Made just now by this call, and useless alone.
-        let _ = fs::remove_file(secret);
-    })?;
+    let made = pki::create_both(
+        (&public, &public_box.to_bytes()),
+        (secret, &secret_box.to_bytes()),
+    );
+    made.map_err(|(path, source)| KeyError::NotMade { path, source })?;
     Ok((public, pair.pk.to_base64()))
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+    use std::fs;
     use std::os::unix::fs::PermissionsExt;
 
     #[test]

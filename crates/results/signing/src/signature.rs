@@ -5,11 +5,10 @@ use crate::key::number;
 use crate::manifest::{BYTES_MAX, Changes};
 use crate::{Difference, MANIFEST, Manifest, PublicKey, SIGNATURE, SecretKey, SigningError};
 use guard::visible;
-use journal::Journal;
 use minisign::SignatureBox;
-use report::{CSV_NAME, HTML_NAME, JSON_NAME, MARKDOWN_NAME};
+use report::{CSV_NAME, HTML_NAME, JSON_NAME, MARKDOWN_NAME, Report};
 use std::fs;
-use std::io::{self, Cursor, ErrorKind};
+use std::io::{self, Cursor, ErrorKind, Write};
 use std::path::Path;
 
 /// The longest signature file that is read; one has four lines.
@@ -120,7 +119,9 @@ pub fn sign(
         let warning = warning.to_string();
         return Err(SigningError::Damaged { run, warning });
     }
-    if let Some(difference) = differences(dir, &journal)?.into_iter().next() {
+    let report = Report::of(&journal);
+    let not_run = report.progress().trials_not_run;
+    if let Some(difference) = differences(dir, report)?.into_iter().next() {
         return Err(SigningError::Stale { run, difference });
     }
     let manifest = Manifest::of(dir)?;
@@ -147,7 +148,7 @@ pub fn sign(
     Ok(Signed {
         files: manifest.len(),
         key: key.number(),
-        not_run: not_run(&journal),
+        not_run,
     })
 }
 
@@ -158,7 +159,7 @@ pub fn sign(
 pub fn verify(dir: &Path, key: Option<&PublicKey>) -> Result<Verified, SigningError> {
     let journal = journal::read(dir)?;
     Ok(Verified {
-        differences: differences(dir, &journal)?,
+        differences: differences(dir, Report::of(&journal))?,
         warnings: journal.warnings.iter().map(ToString::to_string).collect(),
         signature: signature(dir, key)?,
     })
@@ -218,20 +219,9 @@ fn signature(dir: &Path, key: Option<&PublicKey>) -> Result<Signature, SigningEr
     })
 }
 
-/// The number of trials of the plan that the journal does not have.
-fn not_run(journal: &Journal) -> u64 {
-    report::Report::of(journal).progress().trials_not_run
-}
-
-/// Writes a file under another name first, so that it is there whole or not at all.
 fn write(path: &Path, content: &[u8]) -> Result<(), SigningError> {
-    let part = path.with_extension(format!("{}.part", std::process::id()));
-    let written = fs::write(&part, content).and_then(|()| fs::rename(&part, path));
-    written.map_err(|error| {
-        // Best effort: the first error says more.
-        let _ = fs::remove_file(&part);
-        file("write", path, error)
-    })
+    let written = guard::replace(path, |file| file.write_all(content));
+    written.map_err(|error| file("write", path, error))
 }
 
 fn file(action: &'static str, path: &Path, source: io::Error) -> SigningError {
