@@ -147,10 +147,10 @@ fn scrolls(table: &Table) -> bool {
             let whole = cell.text.chars().count();
             // Sentences and long labels are broken into lines.
             let is_broken = !column.right && whole > LONG_LABEL;
-            match cell.kind {
-                _ if is_broken => longest_word(&cell.text).max(BROKEN_LEAST),
-                Kind::Reason => longest_word(&cell.text).max(BROKEN_LEAST),
-                _ => whole,
+            if is_broken || cell.kind == Kind::Reason {
+                longest_word(&cell.text).max(BROKEN_LEAST)
+            } else {
+                whole
             }
         });
         let title = longest_word(&column.title);

@@ -320,15 +320,13 @@ impl Page {
         }
         let mut widths = self.widths(table);
         let mut parts = self.parts(table, &widths);
-        let short = table.in_short();
-        let table = if parts.len() > 1 {
+        let short = (parts.len() > 1).then(|| table.in_short());
+        if let Some(short) = &short {
             // More columns fit without the names of checks, which are above.
-            widths = self.widths(&short);
-            parts = self.parts(&short, &widths);
-            &short
-        } else {
-            table
-        };
+            widths = self.widths(short);
+            parts = self.parts(short, &widths);
+        }
+        let table = short.as_ref().unwrap_or(table);
         let is_wide = |part: &Vec<usize>| total(&widths, part) > self.width;
         if parts.first().is_some_and(is_wide) {
             widths = self.narrow_widths(table, &widths);

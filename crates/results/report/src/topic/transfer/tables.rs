@@ -112,7 +112,7 @@ fn datagrams_of(run: &Run<'_>, set: &Set<'_>) -> Table {
         Some(bulk) => datagram_cells(cell, bulk).into(),
         None => {
             // The reason is below the main figure.
-            let missing = || Cell::missing();
+            let missing = Cell::missing;
             vec![reason_cell(cell), missing(), missing(), missing()]
         }
     })
