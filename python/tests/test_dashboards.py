@@ -55,10 +55,9 @@ def source(path: Path) -> str:
 def of_encryptor(repository: Path) -> tuple[set[str], set[str]]:
     """Return the metrics and the labels in the code of the encryptor."""
     folder = repository / "crates/tunnel/encryptor/src"
-    metrics, negotiated, status = (
-        source(folder / name) for name in ("metrics.rs", "metrics/negotiated.rs", "status.rs")
-    )
-    found = set(re.findall(r'"(cipherbench_[a-z_]+)"', metrics + negotiated))
+    metrics, status = source(folder / "metrics.rs"), source(folder / "status.rs")
+    written = metrics + "".join(source(file) for file in sorted((folder / "metrics").glob("*.rs")))
+    found = set(re.findall(r'"(cipherbench_[a-z_]+)"', written))
     flows = metrics[metrics.index("const FLOWS") : metrics.index("type Counter")]
     for flow in re.findall(r'\("(\w+)",', flows):
         found |= {f"cipherbench_{flow}_{what}_total" for what in ("packets", "bytes")}
@@ -67,7 +66,7 @@ def of_encryptor(repository: Path) -> tuple[set[str], set[str]]:
     counters = counters[: counters.index("\n    }\n")]
     for name in re.findall(r'\(\s*"(\w+)",', others) + re.findall(r'\(\s*"(\w+)",', counters):
         found.add(f"cipherbench_{name}_total")
-    labels = set(re.findall(r'(\w+)=\\"', metrics + negotiated))
+    labels = set(re.findall(r'(\w+)=\\"', written))
     # Prometheus adds these to each target.
     return found, labels | {"instance", "job"}
 

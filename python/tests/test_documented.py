@@ -109,7 +109,7 @@ def test_every_axis_has_a_column(repository: Path) -> None:
     text = (repository / "crates/model/plan/src/axis.rs").read_text(encoding="utf-8")
     text = text[text.index("static DECLARATIONS") :]
     declared = re.findall(r'Axis::\w+,\s*"([^"]+)",\s*Unit::(\w+)', text)
-    assert len(declared) == 81
+    assert len(declared) == len(set(re.findall(r"Axis::(\w+)", text))) > 80
     suffixes = {"Time": "_s", "Percent": "_percent", "Rate": "_bps", "Bytes": "_bytes"}
     suffixes["Size"] = "_bytes"
     for axis, unit in declared:

@@ -24,7 +24,13 @@ RUNS = ("frames", "transfers")
 ADDRESS = "192.0.2.1:9090"
 # Panels that stay empty while nothing fails, or that need trials which the runs do not have.
 EMPTY = {
-    "encryptor": {"Dropped packets, by reason", "Dropped packets in this time", "Failures of the control channel"},
+    "encryptor": {
+        "Dropped packets, by reason",
+        "Dropped packets in this time",
+        "Failures of the control channel",
+        "Ended IKE SAs, by reason",
+        "Ignored datagrams of IKE, by reason",
+    },
     "results": {
         "Throughput of HTTP objects",
         "HTTP transactions",
@@ -39,7 +45,8 @@ HOSTS = """
 ip netns add left; ip netns add right
 ip -n left link set lo up; ip -n right link set lo up
 ip link add wan netns left type veth peer name wan netns right
-ip -n left address add 192.0.2.1/24 dev wan; ip -n right address add 192.0.2.2/24 dev wan
+for own in 1 3; do ip -n left address add 192.0.2.$own/24 dev wan; done
+for own in 2 4; do ip -n right address add 192.0.2.$own/24 dev wan; done
 ip -n left link set wan up; ip -n right link set wan up
 """
 GATEWAY = """\
@@ -50,11 +57,18 @@ keys: {{ handshake: {{ peer: gw{other} }} }}
 tunnel: {{ address: 10.9.0.{own}/30, routes: [10.{other}.0.0/24] }}
 metrics: 192.0.2.{own}:9101
 """
+IKE_GATEWAY = """\
+local: 192.0.2.{own}
+remote: 192.0.2.{other}
+keys: {{ ike: {{ identity: gw{own}, peer: gw{other}, psk: shared.psk, every: 2 s }} }}
+tunnel: {{ name: cipher{own}, address: 10.9.1.{own}/29, routes: [10.{other}.0.0/24] }}
+metrics: 192.0.2.{own}:9101
+"""
 SCRAPES = """\
 global: { scrape_interval: 1s }
 scrape_configs:
   - job_name: gateways
-    static_configs: [{ targets: ["192.0.2.1:9101", "192.0.2.2:9101"] }]
+    static_configs: [{ targets: ["192.0.2.1:9101", "192.0.2.2:9101", "192.0.2.3:9101", "192.0.2.4:9101"] }]
 """
 # Prints an answer, also that of a refused query.
 FETCH = """
@@ -82,9 +96,10 @@ def ask(path, **arguments):
 
 
 def are_scraped():
-    """Whether Prometheus has metrics of both gateways."""
-    data, _ = ask("query", query="cipherbench_info")
-    return data is not None and len(data["result"]) == 2
+    """Whether Prometheus has metrics of all gateways, of which one has replaced an SA."""
+    gateways, _ = ask("query", query="cipherbench_info")
+    rekeyed, _ = ask("query", query="cipherbench_ike_rekeys_total > 0")
+    return bool(gateways and len(gateways["result"]) == 4 and rekeyed and rekeyed["result"])
 
 
 def wait(what, state, log):
@@ -159,19 +174,22 @@ def main():
             for own, other in ((1, 2), (2, 1)):
                 run(program, "keys", "certificate", "--authority", "authority", f"gw{own}")
                 (folder / f"gw{own}.yaml").write_text(GATEWAY.format(own=own, other=other))
+            run(program, "keys", "ppk", "shared.psk")
+            for own, other in ((3, 4), (4, 3)):
+                (folder / f"gw{own}.yaml").write_text(IKE_GATEWAY.format(own=own, other=other))
             for name in RUNS:
                 text = run(program, "export", ROOT / f"python/tests/fixtures/{name}", "--format", "openmetrics")
                 (folder / f"{name}.txt").write_text(text)
                 run(programs / "promtool", "tsdb", "create-blocks-from", "openmetrics", f"{name}.txt", "data")
             (folder / "scrapes.yaml").write_text(SCRAPES)
-            for host, own in (("left", 1), ("right", 2)):
+            for host, own in (("left", 1), ("right", 2), ("left", 3), ("right", 4)):
                 start(f"gw{own}.log", "ip", "netns", "exec", host, program, "encrypt", "--config", f"gw{own}.yaml")
             start(
                 "prometheus.log", "ip", "netns", "exec", "left", programs / "prometheus", "--config.file=scrapes.yaml",
                 "--storage.tsdb.path=data", "--storage.tsdb.retention.time=10y", f"--web.listen-address={ADDRESS}",
             )
             wait("a tunnel with keys", lambda: "has keys" in (folder / "gw1.log").read_text(), folder / "gw1.log")
-            wait("a scrape of both gateways", are_scraped, folder / "prometheus.log")
+            wait("a scrape of all gateways", are_scraped, folder / "prometheus.log")
             run("ip", "netns", "exec", "left", "ping", "-q", "-i", "0.02", "-c", "400", "10.9.0.2")
             now = time.time()
             mistakes = evaluate("encryptor", now - 30, now, 1)
