@@ -33,16 +33,16 @@ pub fn name_of(certificate: &CertificateDer<'_>) -> Result<String, String> {
     }
 }
 
-/// Returns the period in which all certificates of a chain are valid (RFC 5280 §4.1.2.5), or the
-/// problem of one.
+/// Returns the period in which all certificates (DER) of a chain are valid (RFC 5280 §4.1.2.5), or
+/// the problem of one.
 ///
 /// # Errors
 /// The problem, as the predicate of a sentence about the certificate.
-pub fn validity_of(chain: &[CertificateDer<'_>]) -> Result<Range<SystemTime>, String> {
+pub fn validity_of(chain: &[impl AsRef<[u8]>]) -> Result<Range<SystemTime>, String> {
     let mut periods = Vec::with_capacity(chain.len());
     for certificate in chain {
-        let (_, parsed) =
-            x509_parser::parse_x509_certificate(certificate).map_err(|_| UNREADABLE.to_owned())?;
+        let (_, parsed) = x509_parser::parse_x509_certificate(certificate.as_ref())
+            .map_err(|_| UNREADABLE.to_owned())?;
         // A time before 1970 counts as 1970: both are long past.
         let time = |seconds: i64| {
             SystemTime::UNIX_EPOCH + Duration::from_secs(u64::try_from(seconds).unwrap_or(0))

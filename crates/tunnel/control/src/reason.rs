@@ -1,7 +1,7 @@
 //! Human-readable reasons for failed connections.
 
 use crate::validity::about;
-use pki::words;
+use pki::{of_chain, words};
 use rustls::pki_types::UnixTime;
 use rustls::{AlertDescription, CertificateError, Error, PeerIncompatible};
 use std::io;
@@ -89,22 +89,6 @@ pub(crate) fn of_certificate(error: &Error) -> String {
             Some(what) => of_chain(what),
             None => other.to_string(),
         },
-        other => format!("it is not accepted: {}", words(other)),
-    }
-}
-
-/// Describes why a chain of certificates is invalid.
-fn of_chain(what: &webpki::Error) -> String {
-    match what {
-        webpki::Error::CaUsedAsEndEntity => {
-            "it is that of an authority (use the one made for the gateway)".to_owned()
-        }
-        webpki::Error::EndEntityUsedAsCa => {
-            "it is signed by a certificate that is not an authority's".to_owned()
-        }
-        webpki::Error::PathLenConstraintViolated => {
-            "there are more intermediate certificates than its authority permits".to_owned()
-        }
         other => format!("it is not accepted: {}", words(other)),
     }
 }

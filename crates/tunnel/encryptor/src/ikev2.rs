@@ -12,8 +12,10 @@
 //! are accepted; sending changes when the peer is known to have the new one.
 
 mod advice;
+mod certificates;
 mod children;
 mod error;
+mod names;
 mod order;
 mod peer;
 mod setup;

@@ -145,7 +145,12 @@ impl Start<'_> {
                 let in_force = privileges::give_up(&Needs {
                     user: self.user,
                     key_files: self.key_files.paths(),
-                    read_again: config.identity.iter().flat_map(files).cloned().collect(),
+                    read_again: {
+                        // IKE does not read its certificate again.
+                        let has_control = self.negotiation.is_some();
+                        let again = config.identity.iter().filter(|_| has_control);
+                        again.flat_map(files).cloned().collect()
+                    },
                     network: self.negotiation.as_ref().map(Negotiation::network).cloned(),
                 })?;
                 for missing in in_force.warnings() {

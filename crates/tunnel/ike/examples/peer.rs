@@ -13,8 +13,8 @@
 use ike::crypto::{Cipher, Integrity, KeMethodKind, Prf, Secret};
 use ike::message::{AddressRange, Identity};
 use ike::session::{
-    ADDITIONAL_MAX, ChildSuite, Gate, HalfOpen, IkeSuite, Lifetimes, Limits, Output, Path,
-    PpkPolicy, Retransmission, Session, Settings, Transport,
+    ADDITIONAL_MAX, Authentication, ChildSuite, Gate, HalfOpen, IkeSuite, Lifetimes, Limits,
+    Output, Path, PpkPolicy, Retransmission, Session, Settings, Transport,
 };
 use std::env;
 use std::error::Error;
@@ -46,7 +46,7 @@ fn main() -> Result<(), Box<dyn Error>> {
     let settings = Arc::new(Settings {
         identity: Identity::fqdn(own_id),
         peer_identity: Identity::fqdn(peer_id),
-        shared_key: Secret::new(env::var("IKE_PSK")?.into_bytes()),
+        authentication: Authentication::SharedKey(Secret::new(env::var("IKE_PSK")?.into_bytes())),
         ike: vec![ike_suite()?],
         // strongSwan's libipsec has no extended sequence numbers.
         child: [true, false]

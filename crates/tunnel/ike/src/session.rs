@@ -24,6 +24,7 @@
 
 mod answer;
 mod auth;
+mod certificates;
 mod channel;
 mod child;
 mod create;
@@ -45,6 +46,7 @@ mod settings;
 #[cfg(test)]
 mod tests;
 
+pub use certificates::{Authentication, Certificates, Subject, Verifier};
 pub use gate::{Gate, HalfOpen, Limits};
 pub use output::{ChildSa, Closed, Event, Output, Role};
 pub use refusal::Refusal;

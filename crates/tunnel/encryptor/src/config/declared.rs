@@ -53,7 +53,7 @@ pub const FILE: &[Key] = &[
         "Key file of this side, relative to this file; or keys that are negotiated by [our \
          handshake](#keys-that-the-hosts-agree-on) or by [IKEv2](#keys-by-ikev2).")
         .words("`{ static: PATH }`, `{ handshake: … }` or `{ ike: … }`").apart(),
-    Key::new("identity", Value::Map(IDENTITY), Depends("with `handshake`"),
+    Key::new("identity", Value::Map(IDENTITY), Depends("with `handshake`, and with `ike` without `psk`"),
         "This gateway's certificate, [below](#keys-that-the-hosts-agree-on).").apart(),
     Key::new("control_port", PORT, Depends("same as `port`"),
         "TCP port of the control channel, here and at the peers."),
@@ -229,10 +229,13 @@ pub(super) const IKE: &[Key] = &[
     Key::new("peer", Value::Text, Required,
         "The peer's identity, likewise. A peer that proves another one is refused \
          (AUTHENTICATION_FAILED)."),
-    Key::new("psk", Value::Path, Required,
+    Key::new("psk", Value::Path, Depends("`identity` of the file"),
         "File with the key that authenticates both sides, in the format of `cipherbench keys ppk`, \
          mode 600: 32 bytes or more, since an attacker who waits can guess a short one \
-         (RFC 7296 §2.15)."),
+         (RFC 7296 §2.15). Without it both sides have [certificates](#certificates-of-ike)."),
+    Key::new("crl", Value::OneOrMany(&Value::Path), Depends("none"),
+        "Revocation lists (PEM) of the authorities of the peer's certificate. With any, each \
+         authority must have one that is up to date.").words("path or list"),
     Key::new("proposals", Value::OneOrMany(&Value::Text), Default(BEST_PROPOSAL),
         "Algorithms of the IKE SA, by preference, in strongSwan's notation: cipher, integrity \
          unless the cipher is an AEAD, pseudo-random function, key exchange, and additional key \

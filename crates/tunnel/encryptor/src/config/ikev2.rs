@@ -8,10 +8,9 @@ use crate::ike_suite::child_cipher;
 use ike::crypto::{Cipher, Integrity, KeMethodKind, Prf};
 use ike::message::{Identity, IdentityType};
 use ike::session::{ADDITIONAL_MAX, IkeSuite};
-use std::net::IpAddr;
 use std::path::PathBuf;
 use units::Bytes;
-use yaml::{Node, Reported};
+use yaml::{Map, Node, Reported};
 
 /// The longest identity, as for names in certificates.
 const IDENTITY_BYTES_MAX: usize = 255;
@@ -24,16 +23,23 @@ pub(super) fn read(node: Node<'_>, context: &Context<'_, '_>) -> Result<Ike, Rep
     let read = node.keys(IKE, |map| {
         let identity = map.required("identity").and_then(read_identity);
         let peer = map.required("peer").and_then(read_identity);
-        let psk = map.get::<PathBuf>("psk");
+        let psk = map.find::<PathBuf>("psk");
+        let crls = map.with_default("crl", Vec::new(), |node| node.one_or_many(Node::path));
+        let certified = certified(map, psk.as_ref().is_ok_and(Option::is_none), context);
         let proposals = map.read("proposals", proposals);
         let ppks = map.with_default("ppk", Vec::new(), |node| ppks(node, context.folder));
         let role = map.read("role", |node| node.one_of("role", &IkeRole::NAMES));
         let (every, ike_every, idle) = (map.get("every"), map.get("ike_every"), map.get("idle"));
         let (bytes, packets) = (map.find("bytes"), map.find("packets"));
+        certified?;
         Ok(Ike {
             identity: identity?,
             peer: peer?,
-            psk: context.folder.join(psk?),
+            psk: psk?.map(|it| context.folder.join(it)),
+            crls: crls?
+                .into_iter()
+                .map(|it| context.folder.join(it))
+                .collect(),
             proposals: proposals?,
             ppks: ppks?,
             role: role?,
@@ -47,6 +53,26 @@ pub(super) fn read(node: Node<'_>, context: &Context<'_, '_>) -> Result<Ike, Rep
         })
     });
     unsuitable.map_or(read, Err)
+}
+
+/// Whether certificates are there if they are to be used, and no key that needs them otherwise.
+fn certified(
+    map: &Map<'_>,
+    has_certificates: bool,
+    context: &Context<'_, '_>,
+) -> Result<(), Reported> {
+    match map.optional("crl") {
+        _ if has_certificates && !context.has_identity => Err(map.node().mistake(
+            "neither a shared key nor a certificate proves this gateway's identity",
+            "write `psk: FILE` (`cipherbench keys ppk` makes one), or `identity: { certificate: …, \
+             key: …, ca: … }` at the top of the file",
+        )),
+        Some(node) if !has_certificates => Err(node.mistake(
+            "`crl` does nothing: the peer has a shared key, and no certificate",
+            "remove it, or `psk`",
+        )),
+        _ => Ok(()),
+    }
 }
 
 /// What IKE cannot be used with.
@@ -94,8 +120,7 @@ fn read_identity(node: Node<'_>) -> Result<Identity, Reported> {
         data: data.to_vec(),
     };
     Ok(match text.parse() {
-        Ok(IpAddr::V4(address)) => identity(IdentityType::IPV4_ADDR, &address.octets()),
-        Ok(IpAddr::V6(address)) => identity(IdentityType::IPV6_ADDR, &address.octets()),
+        Ok(address) => Identity::address(address),
         Err(_) if text.contains('@') => identity(IdentityType::RFC822_ADDR, text.as_bytes()),
         Err(_) => identity(IdentityType::FQDN, text.as_bytes()),
     })

@@ -86,9 +86,13 @@ impl<'d> Sources<'d> {
     }
 
     /// Refuses keys that would have no effect; `policies` belong to the peers with negotiated keys.
-    pub(super) fn refuse_idle(&self, policies: &[Policy], has_ike: bool) -> Result<(), Reported> {
+    pub(super) fn refuse_idle(
+        &self,
+        policies: &[Policy],
+        (has_ike, has_certificates): (bool, bool),
+    ) -> Result<(), Reported> {
         let negotiated = [
-            ("identity", self.identity),
+            ("identity", self.identity.filter(|_| !has_certificates)),
             ("control_port", self.control_port),
             ("faults", self.faults),
         ];

@@ -89,10 +89,13 @@ fn config(map: &Map<'_>, folder: &Path) -> Result<Config, Reported> {
                 _ => None,
             })
             .collect();
-        let has_ike = peers
-            .iter()
-            .any(|peer| matches!(peer.keys, Some(KeySource::Ike(_))));
-        sources.refuse_idle(&policies, has_ike)?;
+        let ikes = peers.iter().filter_map(|peer| match &peer.keys {
+            Some(KeySource::Ike(ike)) => Some(ike.psk.is_none()),
+            _ => None,
+        });
+        let has_ike = ikes.clone().next().is_some();
+        let has_certificates = ikes.clone().any(|it| it);
+        sources.refuse_idle(&policies, (has_ike, has_certificates))?;
     }
     idle?;
     let read = read?;

@@ -62,7 +62,8 @@ pub struct Config {
     pub metrics: Option<SocketAddr>,
     /// Offloads to use if they work.
     pub offloads: Offloads,
-    /// This gateway's identity in key negotiation; present if any peer negotiates keys.
+    /// This gateway's certificate and key; present if any peer negotiates keys by our handshake, or
+    /// by IKE with certificates.
     pub identity: Option<IdentityFiles>,
     /// Local TCP port of the control channel; used only if keys are negotiated.
     pub control_port: u16,
@@ -107,8 +108,11 @@ pub struct Ike {
     pub identity: Identity,
     /// The peer's identity; another is refused.
     pub peer: Identity,
-    /// File of the shared key.
-    pub psk: PathBuf,
+    /// File of the shared key; without it both sides have certificates, this one
+    /// [`Config::identity`].
+    pub psk: Option<PathBuf>,
+    /// Files of revocation lists for the peer's certificate.
+    pub crls: Vec<PathBuf>,
     /// Suites of the IKE SA, by preference. New keys of child SAs have the same key exchanges.
     pub proposals: Vec<IkeSuite>,
     /// Post-quantum pre-shared keys (RFC 8784); the initiator uses the first.

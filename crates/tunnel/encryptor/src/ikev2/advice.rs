@@ -8,8 +8,9 @@ pub(super) fn on(kind: NotifyType) -> String {
     let source = kind.assigned().map_or("RFC 7296", |it| it.source);
     let help = match kind {
         NotifyType::AUTHENTICATION_FAILED => {
-            "both sides need the same key in `psk`, the `peer` of each must be the `identity` of the other, and \
-             where one side requires a PPK the other must have it under the same `id`"
+            "both sides need the same key in `psk`, or certificates of authorities that the other trusts; the `peer` \
+             of each must be the `identity` of the other; and where one side requires a PPK the other must have it \
+             under the same `id`"
         }
         NotifyType::NO_PROPOSAL_CHOSEN => {
             "both sides need one entry of `proposals` in common, with all its key exchanges, and the same `suite`"

@@ -1,7 +1,9 @@
 //! IKE's setup, read before privileges are dropped.
 
+use super::certificates;
 use super::children::{Change, Children};
 use super::error::SetupError;
+use super::names::shown;
 use super::order::Order;
 use super::peer::{Peer, Wanted};
 use super::thread::{self, Sockets, Thread};
@@ -15,10 +17,10 @@ use crate::shared_keys::SharedKeys;
 use crate::status::Status;
 use guard::Writers;
 use ike::crypto::{Cipher, Secret};
-use ike::message::{AddressRange, Identity, IdentityType};
+use ike::message::AddressRange;
 use ike::session::{
-    ChildSpis, ChildSuite, IkeSuite, Lifetimes, Path, Ppk, PpkPolicy, Retransmission, Settings,
-    Transport,
+    Authentication, ChildSpis, ChildSuite, IkeSuite, Lifetimes, Path, Ppk, PpkPolicy,
+    Retransmission, Settings, Transport,
 };
 use keying::message::Cause;
 use keying::{ChildSas, KeyError, Keys, LANES_MAX, PpkFile};
@@ -40,19 +42,6 @@ const RETRANSMISSION: Retransmission = Retransmission {
     longest: Duration::from_secs(4),
     repetitions: 5,
 };
-
-/// An identity as the configuration has it.
-fn shown(identity: &Identity) -> String {
-    let data = identity.data.as_slice();
-    let v4 = <[u8; 4]>::try_from(data).ok();
-    let v6 = <[u8; 16]>::try_from(data).ok();
-    match identity.kind {
-        IdentityType::IPV4_ADDR => v4.map(|it| Ipv4Addr::from(it).to_string()),
-        IdentityType::IPV6_ADDR => v6.map(|it| Ipv6Addr::from(it).to_string()),
-        _ => None,
-    }
-    .unwrap_or_else(|| String::from_utf8_lossy(data).into_owned())
-}
 
 /// Sockets, secrets and keys of all tunnels with IKE.
 pub(crate) struct IkeSetup {
@@ -202,6 +191,13 @@ fn settings(
             key: secret(&ppk.file)?,
         });
     }
+    let authentication = match (&ike.psk, &config.identity) {
+        (Some(psk), _) => Authentication::SharedKey(secret(psk)?),
+        (None, Some(files)) => {
+            Authentication::Certificates(certificates::load(ike, files, writers)?)
+        }
+        (None, None) => unreachable!("the configuration was checked"),
+    };
     let is_required = ike.ppks.iter().any(|ppk| !ppk.optional);
     let cipher = child_cipher(config.suite).expect("the configuration was checked");
     let (local, remote) = ranges(&peer.selectors);
@@ -211,7 +207,7 @@ fn settings(
     Ok(Settings {
         identity: ike.identity.clone(),
         peer_identity: ike.peer.clone(),
-        shared_key: secret(&ike.psk)?,
+        authentication,
         ike: ike.proposals.clone(),
         child: child_suites(cipher, &ike.proposals),
         local,

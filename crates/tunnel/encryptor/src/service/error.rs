@@ -178,6 +178,7 @@ impl From<SetupError> for ServiceError {
     fn from(error: SetupError) -> Self {
         match error {
             SetupError::Keys(error) => Self::Keys(error),
+            SetupError::Identity(error) => Self::Identity(error),
             SetupError::Port { address, error } => Self::IkePort { address, error },
             SetupError::Resources(error) => Self::Resources(error),
         }

@@ -48,7 +48,9 @@ impl Negotiation {
     /// Reads certificates and PPKs, finds the KME, and binds the control port; `None` if all keys
     /// are static.
     pub(super) fn open(config: &Config, writers: &Writers) -> Result<Option<Self>, ServiceError> {
-        let Some(files) = &config.identity else {
+        // IKE uses the same files without it.
+        let has_handshakes = config.handshakes().next().is_some();
+        let Some(files) = config.identity.as_ref().filter(|_| has_handshakes) else {
             return Ok(None);
         };
         let identity = Identity::load_for(&files.certificate, &files.key, &files.ca, writers)?;

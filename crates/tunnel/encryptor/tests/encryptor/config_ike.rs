@@ -31,6 +31,17 @@ fn with(more: &str) -> String {
     SMALLEST.replace("psk: gw.psk", &format!("psk: gw.psk, {more}"))
 }
 
+#[test]
+fn without_a_shared_key_the_certificate_of_the_file_is_used() {
+    let text = SMALLEST.replace("psk: gw.psk", "crl: [a.crl, b.crl]")
+        + "identity: { certificate: gw1.pem, key: gw1.key, ca: ca.pem }\n";
+    let config = config(&text);
+    let (_, _, ike) = config.ikes().next().unwrap();
+    assert_eq!((&ike.psk, config.handshakes().count()), (&None, 0));
+    assert_eq!(ike.crls, [Path::new("a.crl"), Path::new("b.crl")]);
+    assert_eq!(config.identity.unwrap().key, Path::new("gw1.key"));
+}
+
 fn proposals(text: &str) -> Vec<IkeSuite> {
     let config = config(&with(&format!("proposals: {text}")));
     let (_, _, ike) = config.ikes().next().unwrap();
@@ -45,7 +56,7 @@ fn identities_and_a_key_suffice() {
     assert_eq!((place, peer.id, ike.role), (0, 0, IkeRole::Auto));
     assert_eq!(ike.identity, Identity::fqdn("gw1.example"));
     assert_eq!(ike.peer, Identity::fqdn("gw2.example"));
-    assert_eq!(ike.psk, Path::new("gw.psk"));
+    assert_eq!(ike.psk.as_deref(), Some(Path::new("gw.psk")));
     let best = IkeSuite {
         cipher: Cipher::AesGcm16 { key_bits: 256 },
         prf: Prf::HmacSha384,
@@ -179,6 +190,17 @@ fn mistakes_are_reported_with_their_place() {
             SMALLEST.replace("{ ike: {", "{ static: gw1.key, ike: {"),
             "(keys.ike)",
             "several sources",
+        ),
+        (
+            SMALLEST.replace(", psk: gw.psk", ""),
+            "(keys.ike)",
+            "neither a shared key nor a certificate",
+        ),
+        (with("crl: ca.crl"), "(keys.ike.crl)", "`crl` does nothing"),
+        (
+            SMALLEST.to_owned() + "identity: { certificate: a, key: b, ca: c }\n",
+            "(identity)",
+            "does nothing",
         ),
         (
             SMALLEST.replace(

@@ -10,7 +10,7 @@ fn the_reference_has_the_declared_keys() {
 #[test]
 fn the_schema_accepts_the_examples_and_refuses_mistakes() {
     let schema = testing::keys::Schema::of(KEYS);
-    assert_eq!(schema.accepts_examples("encryptor.md", "local:"), 8);
+    assert_eq!(schema.accepts_examples("encryptor.md", "local:"), 9);
     let right = "local: 192.0.2.1\nremote: 192.0.2.2\nkeys: { static: gw1.key }\n";
     schema.accepts(right);
     for wrong in [

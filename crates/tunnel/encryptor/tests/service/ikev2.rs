@@ -8,13 +8,17 @@
 
 mod charon;
 
-pub(crate) use charon::a_tunnel_with_strongswan_carries_packets_in_both_roles;
+pub(crate) use charon::{
+    a_tunnel_with_strongswan_carries_packets_in_both_roles,
+    strongswan_is_authenticated_by_certificates_in_both_roles,
+};
 
 use crate::gateway::{Gateway, metrics};
 use crate::namespace::{Namespace, pair};
 use crate::negotiated::{dropped, folder, metric, write_ppk};
 use crate::stations::Stations;
 use crate::tests::{await_that, start};
+use pki::{create_authority, create_certificate};
 use std::path::Path;
 use std::time::{Duration, Instant};
 
@@ -32,6 +36,22 @@ fn tunnel(side: usize, more: &str) -> String {
          tunnel: {{ address: 10.{own}.0.1/24, routes: [10.{remote}.0.0/24] }}\n\
          metrics: 127.0.0.1:9464\n"
     )
+}
+
+/// Certificates of both gateways by one authority, with the names of IKE.
+fn certify(folder: &Path) {
+    for name in ["gw1.example", "gw2.example"] {
+        create_certificate(folder, name, folder, 30).unwrap();
+    }
+}
+
+/// One tunnel with certificates instead of a shared key.
+fn certified(side: usize, more: &str) -> String {
+    let own = side + 1;
+    tunnel(side, more).replace("psk: alpha.ppk, ", "")
+        + &format!(
+            "identity: {{ certificate: gw{own}.example.pem, key: gw{own}.example.key, ca: ca.pem }}\n"
+        )
 }
 
 fn start_both(folder: &Path, namespaces: &[Namespace; 2], more: [&str; 2]) -> [Gateway; 2] {
@@ -243,6 +263,79 @@ pub(crate) fn disagreements_in_ike_are_reported_with_what_to_change() {
             // Repeated attempts do not repeat the line.
             let lines = output.lines().filter(|line| has_all(line));
             assert_eq!(lines.count(), 1, "{output}");
+        }
+    }
+}
+
+pub(crate) fn certificates_authenticate_both_services() {
+    let folder = folder();
+    certify(folder.path());
+    let strange = folder.path().join("strange");
+    create_authority(&strange).unwrap();
+    create_certificate(&strange, "gw2.example", &strange, 30).unwrap();
+    let namespaces = pair();
+    let every = "every: 400 ms, ike_every: 1500 ms";
+    let gateways = [0, 1].map(|side| {
+        let config = certified(side, every);
+        start(side, &namespaces[side], folder.path(), &config).unwrap()
+    });
+    namespaces.iter().for_each(await_up);
+    assert!(namespaces[0].reaches("10.2.0.1"));
+    // New IKE SAs need no certificates.
+    await_that("both SAs are replaced", || {
+        rekeys(&namespaces[0], "child") > 1 && rekeys(&namespaces[0], "ike") > 1
+    });
+    assert!(namespaces[1].reaches_with(1390, "10.1.0.1"));
+    for gateway in gateways {
+        gateway.stop();
+    }
+    // Another authority's certificate of the same name.
+    let other = certified(1, "role: respond")
+        .replace("gw2.example.pem", "strange/gw2.example.pem")
+        .replace("gw2.example.key", "strange/gw2.example.key");
+    let namespaces = pair();
+    let configs = [certified(0, "role: initiate"), other];
+    let gateways =
+        [0, 1].map(|side| start(side, &namespaces[side], folder.path(), &configs[side]).unwrap());
+    await_that("the peer is refused", || {
+        count(&namespaces[0], "ended", "AUTHENTICATION_FAILED") > 0
+    });
+    assert!(!namespaces[0].reaches("10.2.0.1"));
+    let [refusing, _] = gateways.map(Gateway::stop);
+    let expected = "this side refuses the peer, the peer's certificate: it is not signed by the \
+                    authority that this side trusts, with AUTHENTICATION_FAILED";
+    assert!(refusing.contains(expected), "{refusing}");
+}
+
+pub(crate) fn a_certificate_that_ike_cannot_use_is_reported() {
+    let (folder, namespaces) = (folder(), pair());
+    certify(folder.path());
+    let config = certified(0, "role: initiate");
+    for (changed, parts) in [
+        (
+            config.replace("identity: gw1.example,", "identity: gw9.example,"),
+            [
+                "it is that of gw1.example",
+                "not of the `identity` gw9.example",
+            ],
+        ),
+        (
+            config.replace("key: gw1.example.key", "key: gw2.example.key"),
+            ["does not match the certificate", "made together"],
+        ),
+        (
+            config.replace("ca: ca.pem", "ca: alpha.ppk"),
+            ["alpha.ppk", "no certificate in PEM"],
+        ),
+        (
+            config.replace("role: initiate", "crl: ca.pem"),
+            ["ca.pem", "no revocation list in PEM"],
+        ),
+    ] {
+        let refused = start(0, &namespaces[0], folder.path(), &changed);
+        let message = refused.err().expect("the certificate cannot be used");
+        for part in parts {
+            assert!(message.contains(part), "{part}: {message}");
         }
     }
 }

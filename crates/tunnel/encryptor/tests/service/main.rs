@@ -236,12 +236,24 @@ fn main() -> ExitCode {
             ikev2::disagreements_in_ike_are_reported_with_what_to_change,
         ),
         (
+            "ikev2::certificates_authenticate_both_services",
+            ikev2::certificates_authenticate_both_services,
+        ),
+        (
+            "ikev2::a_certificate_that_ike_cannot_use_is_reported",
+            ikev2::a_certificate_that_ike_cannot_use_is_reported,
+        ),
+        (
             "ikev2::an_ike_port_in_use_is_reported",
             ikev2::an_ike_port_in_use_is_reported,
         ),
         (
             "ikev2::a_tunnel_with_strongswan_carries_packets_in_both_roles",
             ikev2::a_tunnel_with_strongswan_carries_packets_in_both_roles,
+        ),
+        (
+            "ikev2::strongswan_is_authenticated_by_certificates_in_both_roles",
+            ikev2::strongswan_is_authenticated_by_certificates_in_both_roles,
         ),
     ];
     let trials = trials.map(|(name, test)| {

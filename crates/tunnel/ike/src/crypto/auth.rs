@@ -202,6 +202,23 @@ impl Signer {
         }
     }
 
+    /// This key, with a scheme whose hash is accepted; `None`: no scheme of the key has one.
+    #[must_use]
+    pub fn accepted(&self, hashes: &[SignatureHash]) -> Option<Self> {
+        let is_accepted = |scheme: &SignatureScheme| hashes.contains(&scheme.hash());
+        match self {
+            Self::Rsa(_, key) => [
+                SignatureScheme::RsaPssSha256,
+                SignatureScheme::RsaPssSha384,
+                SignatureScheme::RsaPssSha512,
+            ]
+            .into_iter()
+            .find(is_accepted)
+            .map(|scheme| Self::Rsa(scheme, Arc::clone(key))),
+            other => is_accepted(&other.scheme()).then(|| other.clone()),
+        }
+    }
+
     /// Authentication data of method [`AuthMethod::DIGITAL_SIGNATURE`]: the AlgorithmIdentifier
     /// after its length, and the signature. `None`: the random number generator failed.
     #[must_use]

@@ -1,5 +1,6 @@
 //! IKE_AUTH (RFC 7296 section 1.2): identities, authentication, PPKs, the first child SA.
 
+use super::certificates::{Authentication, Certificates, chain_of};
 use super::child::{Material, Terms};
 use super::intermediate::Opening;
 use super::negotiate::{choose_child, chosen_child, narrow, offer_child, selectors, within};
@@ -8,7 +9,7 @@ use super::{
     ChildSa, ChildSuite, Closed, Event, Keyed, Output, Phase, PpkPolicy, Purpose, Role, Session,
     error_of, notifies, notify,
 };
-use crate::crypto::{IkeKeys, Secret, SignedOctets, shared_key_code, verify_shared_key};
+use crate::crypto::{IkeKeys, SignedOctets, shared_key_code, verify_shared_key, verify_signature};
 use crate::message::{AuthMethod, Exchange, Identity, NotifyType, Payload, Proposal, Selector};
 use std::time::Duration;
 
@@ -71,6 +72,40 @@ fn with_octets<T>(
     })
 }
 
+/// Whether a certified key of this identity has signed; otherwise the reason.
+fn certified(
+    certificates: &Certificates,
+    identity: &Identity,
+    (method, signature): Code<'_>,
+    octets: &[u8],
+    payloads: &[Payload],
+) -> Result<(), String> {
+    if method == AuthMethod::SHARED_KEY {
+        return Err(
+            "the peer authenticates by a shared key, certificates are configured (RFC 7296 section 2.15)"
+                .to_owned(),
+        );
+    }
+    let subject = certificates
+        .verifier
+        .verify(&chain_of(payloads)?)
+        .map_err(|reason| format!("the peer's certificate: {reason}"))?;
+    // Before the names: strangers learn nothing about them.
+    if !verify_signature(method, &subject.public_key, octets, signature) {
+        return Err(format!(
+            "the peer's signature, {method}, is not that of its certificate (RFC 7296 section 2.15)"
+        ));
+    }
+    if !subject.is(identity) {
+        let names: Vec<_> = subject.identities.iter().map(Identity::to_string).collect();
+        return Err(format!(
+            "the peer's certificate is not that of {identity}, but of {} (RFC 4945 section 3.1)",
+            names.join(", ")
+        ));
+    }
+    Ok(())
+}
+
 const FAILED: NotifyType = NotifyType::AUTHENTICATION_FAILED;
 
 impl Session {
@@ -95,20 +130,35 @@ impl Session {
         };
         let mixed = ppk.map(|it| keyed.keys.with_ppk(keyed.suite.prf, &it.key));
         let keys = mixed.as_ref().unwrap_or(&keyed.keys);
-        let mut payloads = vec![
-            Payload::InitiatorId(settings.identity.clone()),
+        // Without the PPK too, for a responder that does not have it (RFC 8784 section 3).
+        let is_optional = ppk.is_some() && settings.ppk_policy == PpkPolicy::Optional;
+        let code = |keys| self.code(&opening, &keyed, keys, Role::Initiator);
+        let codes = code(keys).and_then(|with| {
+            let without = is_optional.then(|| code(&keyed.keys)).transpose()?;
+            Ok((with, without))
+        });
+        let (code, code_without) = match codes {
+            Ok(codes) => codes,
+            Err(reason) => {
+                self.close(Closed::Refused(FAILED, reason), out);
+                return;
+            }
+        };
+        let mut payloads = vec![Payload::InitiatorId(settings.identity.clone())];
+        if let Some(certificates) = settings.authentication.certificates() {
+            payloads.extend(certificates.payloads());
+            payloads.extend(certificates.request());
+        }
+        payloads.extend([
             Payload::ResponderId(settings.peer_identity.clone()),
-            self.auth_payload(&opening, &keyed, keys, Role::Initiator),
-        ];
+            self.auth_payload(code),
+        ]);
         if settings.initial_contact {
             payloads.push(notify(NotifyType::INITIAL_CONTACT, []));
         }
         if let Some(ppk) = ppk {
             payloads.push(ppk::named(ppk));
-            if settings.ppk_policy == PpkPolicy::Optional {
-                let code = self.code(&opening, &keyed, &keyed.keys, Role::Initiator);
-                payloads.push(notify(NotifyType::NO_PPK_AUTH, code.to_vec()));
-            }
+            payloads.extend(code_without.map(|it| notify(NotifyType::NO_PPK_AUTH, it)));
         }
         if !(settings.childless && opening.peer.childless) {
             payloads.extend([
@@ -127,25 +177,46 @@ impl Session {
         suites.map(|it| it.without_exchange()).collect()
     }
 
-    fn code(&self, opening: &Opening, keyed: &Keyed, keys: &IkeKeys, role: Role) -> Secret {
-        let identity = &self.settings.identity;
-        with_octets(opening, keyed, keys, role, identity, |octets| {
-            shared_key_code(keyed.suite.prf, &self.settings.shared_key, octets)
-        })
-    }
-
-    /// This end's AUTH payload.
-    fn auth_payload(
+    /// The data of this end's AUTH payload.
+    fn code(
         &self,
         opening: &Opening,
         keyed: &Keyed,
         keys: &IkeKeys,
         role: Role,
-    ) -> Payload {
-        Payload::Auth {
-            method: AuthMethod::SHARED_KEY,
-            data: self.code(opening, keyed, keys, role).to_vec(),
-        }
+    ) -> Result<Vec<u8>, String> {
+        let (prf, identity) = (keyed.suite.prf, &self.settings.identity);
+        with_octets(opening, keyed, keys, role, identity, |octets| {
+            let signer = match &self.settings.authentication {
+                Authentication::SharedKey(key) => {
+                    return Ok(shared_key_code(prf, key, octets).to_vec());
+                }
+                Authentication::Certificates(certificates) => &certificates.signer,
+            };
+            if opening.hashes.is_empty() {
+                return Err(
+                    "the peer accepts no signatures: it has a shared key, or does not know RFC 7427"
+                        .to_owned(),
+                );
+            }
+            let signer = signer.accepted(&opening.hashes).ok_or_else(|| {
+                format!(
+                    "the peer does not accept {} in signatures (RFC 7427 section 4)",
+                    signer.scheme().hash()
+                )
+            })?;
+            let signature = signer.sign(&octets.bytes(prf));
+            signature.ok_or_else(|| "the random number generator failed".to_owned())
+        })
+    }
+
+    /// This end's AUTH payload.
+    fn auth_payload(&self, data: Vec<u8>) -> Payload {
+        let method = match self.settings.authentication {
+            Authentication::SharedKey(_) => AuthMethod::SHARED_KEY,
+            Authentication::Certificates(_) => AuthMethod::DIGITAL_SIGNATURE,
+        };
+        Payload::Auth { method, data }
     }
 
     /// Whether the peer is the configured one; otherwise the reason.
@@ -154,23 +225,31 @@ impl Session {
         opening: &Opening,
         (keyed, keys): (&Keyed, &IkeKeys),
         role: Role,
-        identity: Option<&Identity>,
-        auth: Option<Code<'_>>,
+        (identity, auth): (Option<&Identity>, Option<Code<'_>>),
+        payloads: &[Payload],
     ) -> Result<(), String> {
         let (Some(identity), Some((method, code))) = (identity, auth) else {
             return Err("the peer sent no identity or no AUTH (RFC 7296 section 1.2)".to_owned());
         };
-        if method != AuthMethod::SHARED_KEY {
-            return Err(format!(
-                "the peer authenticates by {method}, a shared key is configured (RFC 7296 section 2.15)"
-            ));
-        }
-        let is_right = with_octets(opening, keyed, keys, role, identity, |octets| {
-            verify_shared_key(keyed.suite.prf, &self.settings.shared_key, octets, code)
-        });
-        if !is_right {
-            return Err("the peer has another shared key (RFC 7296 section 2.15)".to_owned());
-        }
+        with_octets(opening, keyed, keys, role, identity, |octets| {
+            match &self.settings.authentication {
+                Authentication::SharedKey(_) if method != AuthMethod::SHARED_KEY => Err(format!(
+                    "the peer authenticates by {method}, a shared key is configured (RFC 7296 section 2.15)"
+                )),
+                Authentication::SharedKey(key)
+                    if verify_shared_key(keyed.suite.prf, key, octets, code) =>
+                {
+                    Ok(())
+                }
+                Authentication::SharedKey(_) => {
+                    Err("the peer has another shared key (RFC 7296 section 2.15)".to_owned())
+                }
+                Authentication::Certificates(certificates) => {
+                    let octets = octets.bytes(keyed.suite.prf);
+                    certified(certificates, identity, (method, code), &octets, payloads)
+                }
+            }
+        })?;
         // After the key: strangers learn nothing about the configured identity.
         if *identity != self.settings.peer_identity {
             return Err(format!(
@@ -237,13 +316,15 @@ impl Session {
             self.keys_of_request(&opening, &keyed, payloads, claims.auth)
                 .and_then(|(keys, auth, has_ppk)| {
                     let by = (&keyed, &keys);
-                    self.verify(&opening, by, Role::Initiator, claims.initiator, auth)?;
-                    Ok((keys, has_ppk))
+                    let claimed = (claims.initiator, auth);
+                    self.verify(&opening, by, Role::Initiator, claimed, payloads)?;
+                    let code = self.code(&opening, &keyed, &keys, Role::Responder)?;
+                    Ok((keys, has_ppk, code))
                 })
         } else {
             Err("additional key exchanges are missing (RFC 9370 section 2.2.2)".to_owned())
         };
-        let (keys, has_ppk) = match verified {
+        let (keys, has_ppk, code) = match verified {
             Ok(verified) => verified,
             Err(reason) => {
                 self.respond(spi, now, exchange, &[notify(FAILED, [])], out);
@@ -251,10 +332,10 @@ impl Session {
                 return;
             }
         };
-        let mut answer = vec![
-            Payload::ResponderId(self.settings.identity.clone()),
-            self.auth_payload(&opening, &keyed, &keys, Role::Responder),
-        ];
+        let mut answer = vec![Payload::ResponderId(self.settings.identity.clone())];
+        let certificates = self.settings.authentication.certificates();
+        answer.extend(certificates.into_iter().flat_map(Certificates::payloads));
+        answer.push(self.auth_payload(code));
         if has_ppk {
             answer.push(notify(NotifyType::PPK_IDENTITY, []));
         }
@@ -357,7 +438,8 @@ impl Session {
             self.keys_of_response(&opening, &keyed, payloads)
                 .and_then(|(keys, has_ppk)| {
                     let by = (&keyed, &keys);
-                    self.verify(&opening, by, Role::Responder, claims.responder, claims.auth)?;
+                    let claimed = (claims.responder, claims.auth);
+                    self.verify(&opening, by, Role::Responder, claimed, payloads)?;
                     Ok((keys, has_ppk))
                 });
         let (keys, has_ppk) = match verified {

@@ -1,6 +1,7 @@
 //! IKE_SA_INIT (RFC 7296 section 1.2), with cookies (2.6), another key exchange (2.7) and the
 //! detection of NATs (2.23).
 
+use super::certificates::hashes_of;
 use super::channel::Channel;
 use super::intermediate::{Opening, Support};
 use super::negotiate::{choose_ike, chosen_ike, offer_ike};
@@ -85,6 +86,7 @@ impl Session {
         payloads.push(Payload::Nonce(initiating.nonce.clone()));
         payloads.extend(nat_detection(spi, 0, self.path, &self.settings.transport));
         payloads.extend(Support::of_settings(&self.settings).payloads());
+        payloads.extend(self.settings.authentication.initial_payloads(false));
         let exchange = Exchange::IKE_SA_INIT;
         let message = Message {
             header: Header {
@@ -263,6 +265,7 @@ impl Session {
             authenticated: None,
             auth_id: 0,
             peer,
+            hashes: hashes_of(payloads),
         }));
         self.proceed(now, out);
         Ok(())
@@ -305,6 +308,7 @@ impl Session {
         let transport = &settings.transport;
         answer.extend(nat_detection(initiator_spi, responder_spi, path, transport));
         answer.extend(peer.payloads());
+        answer.extend(settings.authentication.initial_payloads(true));
         let message = Message {
             header: Header {
                 responder_spi,
@@ -317,7 +321,7 @@ impl Session {
         let mut response = Vec::new();
         message
             .emit(&mut response)
-            .expect("one proposal and a public value");
+            .expect("one proposal, a public value and hashes of authorities");
         let transcript = Transcript {
             initiator_nonce: offered.nonce.to_vec(),
             responder_nonce: nonce,
@@ -348,6 +352,7 @@ impl Session {
             authenticated: None,
             auth_id: 0,
             peer,
+            hashes: hashes_of(payloads),
         }));
         // Port 500 until the peer changes to the other.
         out.push(Output::Send {

@@ -4,7 +4,7 @@
 use super::channel::Inner;
 use super::{Closed, Exchange, NotifyType, Output, Phase, Purpose, Role, Session, notify};
 use crate::crypto::{KeMethodKind, PrivateValue, Secret, intermediate_auth, respond};
-use crate::message::{KeMethod, Message, Payload};
+use crate::message::{KeMethod, Message, Payload, SignatureHash};
 use std::collections::VecDeque;
 use std::time::Duration;
 
@@ -26,6 +26,8 @@ pub(super) struct Opening {
     pub(super) auth_id: u32,
     /// What the peer supports.
     pub(super) peer: Support,
+    /// Hashes in signatures that both ends accept.
+    pub(super) hashes: Vec<SignatureHash>,
 }
 
 /// A notification, and the support that it announces.

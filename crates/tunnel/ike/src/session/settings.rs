@@ -1,8 +1,9 @@
 //! Configuration of an IKE SA.
 
+use super::Authentication;
 use crate::crypto::{Cipher, KeMethodKind, Prf, Secret};
 use crate::message::{AddressRange, Identity, IdentityType};
-use std::net::SocketAddr;
+use std::net::{IpAddr, SocketAddr};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::time::Duration;
@@ -54,8 +55,8 @@ pub struct Settings {
     pub identity: Identity,
     /// The peer's identity; another is refused.
     pub peer_identity: Identity,
-    /// The shared key.
-    pub shared_key: Secret,
+    /// How both ends prove their identities.
+    pub authentication: Authentication,
     /// Suites of the IKE SA, by preference.
     pub ike: Vec<IkeSuite>,
     /// Suites of child SAs, by preference.
@@ -220,6 +221,16 @@ impl Identity {
             kind: IdentityType::FQDN,
             data: name.as_bytes().to_vec(),
         }
+    }
+
+    /// An IP address.
+    #[must_use]
+    pub fn address(address: IpAddr) -> Self {
+        let (kind, data) = match address {
+            IpAddr::V4(address) => (IdentityType::IPV4_ADDR, address.octets().to_vec()),
+            IpAddr::V6(address) => (IdentityType::IPV6_ADDR, address.octets().to_vec()),
+        };
+        Self { kind, data }
     }
 
     /// The content of its payload, as AUTH covers it.

@@ -1,5 +1,6 @@
 //! Two sessions, and what can happen between them.
 
+mod certificates;
 mod create;
 mod hostile;
 mod opening;

@@ -4,8 +4,8 @@ use crate::charon::Charon;
 use ike::crypto::{Cipher, KeMethodKind, Prf, Secret};
 use ike::message::{AddressRange, Identity, Message, Payload};
 use ike::session::{
-    ADDITIONAL_MAX, ChildSuite, Closed, Event, Gate, HalfOpen, IkeSuite, Lifetimes, Limits, Output,
-    Path, PpkPolicy, Retransmission, Session, Settings, Transport,
+    ADDITIONAL_MAX, Authentication, ChildSuite, Closed, Event, Gate, HalfOpen, IkeSuite, Lifetimes,
+    Limits, Output, Path, PpkPolicy, Retransmission, Session, Settings, Transport,
 };
 use std::io::{ErrorKind, Read};
 use std::net::{IpAddr, SocketAddr, UdpSocket};
@@ -33,7 +33,7 @@ pub(crate) fn settings() -> Settings {
     Settings {
         identity: Identity::fqdn("ours.example"),
         peer_identity: Identity::fqdn("charon.example"),
-        shared_key: Secret::new(b"a secret of tests".to_vec()),
+        authentication: Authentication::SharedKey(Secret::new(b"a secret of tests".to_vec())),
         ike: vec![IkeSuite {
             cipher: gcm(),
             prf: Prf::HmacSha384,

@@ -9,7 +9,8 @@ use host::{Host, LIMIT, gcm, hybrid_settings, settings};
 use ike::crypto::{Cipher, Integrity, KeMethodKind, Prf, Secret};
 use ike::message::NotifyType;
 use ike::session::{
-    ADDITIONAL_MAX, ChildSuite, Closed, Event, IkeSuite, Output, Ppk, PpkPolicy, Settings,
+    ADDITIONAL_MAX, Authentication, ChildSuite, Closed, Event, IkeSuite, Output, Ppk, PpkPolicy,
+    Settings,
 };
 
 /// The configuration of charon, without a post-quantum pre-shared key.
@@ -189,7 +190,8 @@ fn a_wrong_key_is_refused_in_both_roles() {
     in_namespaces("a_wrong_key_is_refused_in_both_roles", || {
         let charon = Charon::start(PLAIN);
         let mut settings = settings();
-        settings.shared_key = Secret::new(b"another secret".to_vec());
+        settings.authentication =
+            Authentication::SharedKey(Secret::new(b"another secret".to_vec()));
         let failed = NotifyType::AUTHENTICATION_FAILED;
         let mut host = Host::new(settings.clone());
         host.initiate();

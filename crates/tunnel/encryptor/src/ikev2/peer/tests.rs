@@ -4,7 +4,8 @@ use super::*;
 use ike::crypto::{Cipher, KeMethodKind, Prf};
 use ike::message::{AddressRange, Identity};
 use ike::session::{
-    ADDITIONAL_MAX, ChildSuite, IkeSuite, Lifetimes, PpkPolicy, Retransmission, Transport,
+    ADDITIONAL_MAX, Authentication, ChildSuite, IkeSuite, Lifetimes, PpkPolicy, Retransmission,
+    Transport,
 };
 use keying::{ChildSas, Keys};
 use std::net::IpAddr;
@@ -36,7 +37,7 @@ fn settings(side: usize) -> Settings {
     Settings {
         identity: Identity::fqdn(names[side]),
         peer_identity: Identity::fqdn(names[1 - side]),
-        shared_key: Secret::new(vec![7; 32]),
+        authentication: Authentication::SharedKey(Secret::new(vec![7; 32])),
         ike: vec![IkeSuite {
             cipher: Cipher::AesGcm16 { key_bits: 256 },
             prf: Prf::HmacSha384,
@@ -260,7 +261,7 @@ fn a_network_that_is_not_restricted_here_may_be_narrowed() {
 #[test]
 fn a_peer_that_is_refused_is_asked_less_and_less() {
     let mut world = World::new([IkeRole::Initiate, IkeRole::Respond], |settings| {
-        settings[1].shared_key = Secret::new(vec![8; 32]);
+        settings[1].authentication = Authentication::SharedKey(Secret::new(vec![8; 32]));
     });
     world.pass(600 * SECOND);
     let refused = ("AUTHENTICATION_FAILED".to_owned(), 23);

@@ -1,6 +1,6 @@
 //! strongSwan's daemon with kernel-libipsec as the peer.
 
-use super::{await_up, rekeys};
+use super::{await_up, certify, rekeys};
 use crate::gateway::Gateway;
 use crate::namespace::{Namespace, pair};
 use crate::negotiated::{folder, metric, ppk_hex};
@@ -10,13 +10,12 @@ use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 use std::time::Instant;
 
-const NAME: &str = "a_tunnel_with_strongswan_carries_packets_in_both_roles";
 const PLACES: [&str; 2] = ["/usr/lib/ipsec/charon", "/usr/libexec/ipsec/charon"];
 
 /// Routes are in the main table, and go with the daemon's TUN device.
 const STRONGSWAN: &str = "
 charon {
-  load = random nonce openssl curve25519 chapoly kdf hmac sha1 sha2 aes gcm pem pubkey kernel-libipsec kernel-netlink socket-default vici
+  load = random nonce openssl curve25519 chapoly kdf hmac sha1 sha2 aes gcm pem pubkey x509 pkcs8 constraints kernel-libipsec kernel-netlink socket-default vici
   install_virtual_ip = no
   routing_table = 0
   filelog { stderr { default = 1 } }
@@ -33,9 +32,10 @@ connections {
     proposals = aes256gcm16-prfsha384-x25519
     mobike = no
     rekey_time = 0
-    local { auth = psk
+    local { auth = AUTH
+      LOCAL
       id = gw2.example }
-    remote { auth = psk
+    remote { auth = AUTH
       id = gw1.example }
     children { net {
       local_ts = 10.2.0.0/24
@@ -55,12 +55,48 @@ struct Charon<'a> {
     process: Child,
 }
 
+/// How both sides are authenticated.
+#[derive(Clone, Copy, PartialEq)]
+enum By {
+    SharedKey,
+    Certificates,
+}
+
+/// The daemon, unless it is not installed.
+fn program(test: &str) -> Option<PathBuf> {
+    let program = PLACES.map(PathBuf::from).into_iter().find(|it| it.exists());
+    if program.is_none() {
+        let install = "apt install charon-systemd strongswan-swanctl";
+        testing::lacks(test, "charon", install);
+    }
+    program
+}
+
 impl<'a> Charon<'a> {
-    fn start(namespace: &'a Namespace, folder: &Path, program: &Path) -> Self {
+    fn start(namespace: &'a Namespace, folder: &Path, program: &Path, by: By) -> Self {
         let path = folder.display().to_string();
         let write = |name: &str, text: String| fs::write(folder.join(name), text).unwrap();
         write("strongswan.conf", STRONGSWAN.replace("FOLDER", &path));
-        write("swanctl.conf", SWANCTL.replace("PSK", &ppk_hex()));
+        let (auth, local) = match by {
+            By::SharedKey => ("psk", ""),
+            By::Certificates => ("pubkey", "certs = gw2.example.pem"),
+        };
+        let swanctl = SWANCTL.replace("PSK", &ppk_hex());
+        write(
+            "swanctl.conf",
+            swanctl.replace("AUTH", auth).replace("LOCAL", local),
+        );
+        // The folders in which swanctl looks for certificates and keys.
+        for (sub, file) in [
+            ("x509", "gw2.example.pem"),
+            ("x509ca", "ca.pem"),
+            ("private", "gw2.example.key"),
+        ] {
+            if by == By::Certificates {
+                fs::create_dir_all(folder.join(sub)).unwrap();
+                fs::copy(folder.join(file), folder.join(sub).join(file)).unwrap();
+            }
+        }
         let _ = fs::remove_file(folder.join("vici"));
         let log = fs::File::create(folder.join("log")).unwrap();
         let (program, conf) = (program.to_owned(), folder.join("strongswan.conf"));
@@ -95,12 +131,13 @@ impl<'a> Charon<'a> {
     fn swanctl(&self, arguments: &[&str]) -> String {
         let socket = format!("unix://{}/vici", self.folder.display());
         let arguments: Vec<String> = arguments.iter().map(|it| (*it).to_owned()).collect();
-        let conf = self.folder.join("strongswan.conf");
+        let (conf, folder) = (self.folder.join("strongswan.conf"), self.folder.clone());
         let mut command = self.namespace.run(move || {
             Command::new("swanctl")
                 .args(arguments)
                 .args(["--uri", &socket])
                 .env("STRONGSWAN_CONF", conf)
+                .env("SWANCTL_DIR", folder)
                 .stdout(Stdio::piped())
                 .stderr(Stdio::null())
                 .spawn()
@@ -139,7 +176,15 @@ impl Drop for Charon<'_> {
     }
 }
 
-fn gateway(namespaces: &[Namespace; 2], folder: &Path, role: &str, more: &str) -> Gateway {
+/// Starts the gateway at the other end.
+fn gateway(namespaces: &[Namespace; 2], folder: &Path, role: &str, by: By) -> Gateway {
+    let (psk, identity) = match by {
+        By::SharedKey => ("psk: alpha.ppk\n      ", ""),
+        By::Certificates => (
+            "",
+            "identity: { certificate: gw1.example.pem, key: gw1.example.key, ca: ca.pem }\n",
+        ),
+    };
     let config = format!(
         "peers:\n\
          - remote: 192.0.2.2\n  \
@@ -149,11 +194,11 @@ fn gateway(namespaces: &[Namespace; 2], folder: &Path, role: &str, more: &str) -
              ike:\n      \
                identity: gw1.example\n      \
                peer: gw2.example\n      \
-               psk: alpha.ppk\n      \
+               {psk}\
                proposals: aes256gcm16-prfsha384-x25519\n      \
-               role: {role}\n      \
-               {more}\n\
+               role: {role}\n\
          tunnel: {{ address: 10.1.0.1/24 }}\n\
+         {identity}\
          metrics: 127.0.0.1:9464\n"
     );
     start(0, &namespaces[0], folder, &config).unwrap()
@@ -169,20 +214,16 @@ fn await_passage(namespaces: &[Namespace; 2], charon: &Charon<'_>) {
 }
 
 pub(crate) fn a_tunnel_with_strongswan_carries_packets_in_both_roles() {
-    let Some(program) = PLACES.map(PathBuf::from).into_iter().find(|it| it.exists()) else {
-        return testing::lacks(
-            NAME,
-            "charon",
-            "apt install charon-systemd strongswan-swanctl",
-        );
+    let Some(program) = program("a_tunnel_with_strongswan_carries_packets_in_both_roles") else {
+        return;
     };
     let (folder, namespaces) = (folder(), pair());
     // The host behind charon.
     namespaces[1].ip("address add 10.2.0.1/24 dev lo");
-    let charon = Charon::start(&namespaces[1], folder.path(), &program);
+    let charon = Charon::start(&namespaces[1], folder.path(), &program, By::SharedKey);
     let up = "cipherbench_ike_tunnels_up";
     for role in ["initiate", "respond"] {
-        let gateway = gateway(&namespaces, folder.path(), role, "every: 1 h");
+        let gateway = gateway(&namespaces, folder.path(), role, By::SharedKey);
         if role == "respond" {
             charon.swanctl(&["--initiate", "--child", "net"]);
         }
@@ -217,4 +258,34 @@ pub(crate) fn a_tunnel_with_strongswan_carries_packets_in_both_roles() {
         assert!(output.contains("has keys by IKEv2 with x25519"), "{output}");
         await_that("charon has no child SA", || charon.child_sas() == 0);
     }
+}
+
+pub(crate) fn strongswan_is_authenticated_by_certificates_in_both_roles() {
+    let Some(program) = program("strongswan_is_authenticated_by_certificates_in_both_roles") else {
+        return;
+    };
+    let (folder, namespaces) = (folder(), pair());
+    certify(folder.path());
+    namespaces[1].ip("address add 10.2.0.1/24 dev lo");
+    let charon = Charon::start(&namespaces[1], folder.path(), &program, By::Certificates);
+    for role in ["initiate", "respond"] {
+        let gateway = gateway(&namespaces, folder.path(), role, By::Certificates);
+        if role == "respond" {
+            charon.swanctl(&["--initiate", "--child", "net"]);
+        }
+        await_up(&namespaces[0]);
+        await_passage(&namespaces, &charon);
+        charon.swanctl(&["--rekey", "--ike", "main"]);
+        await_that("the IKE SA is replaced", || {
+            rekeys(&namespaces[0], "ike") == 1
+        });
+        await_passage(&namespaces, &charon);
+        gateway.stop();
+        await_that("charon has no child SA", || charon.child_sas() == 0);
+    }
+    let log = charon.log();
+    assert!(
+        log.contains("authentication of 'gw1.example' with ECDSA_WITH_SHA256_DER successful"),
+        "{log}"
+    );
 }

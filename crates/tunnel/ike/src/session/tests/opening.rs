@@ -104,7 +104,10 @@ fn without_a_common_suite_the_initiator_gives_up_and_names_the_reason() {
 fn a_wrong_key_or_identity_is_refused_by_both_roles() {
     let failed = NotifyType::AUTHENTICATION_FAILED;
     for change in [
-        (|it: &mut [Settings; 2]| it[0].shared_key[0] ^= 1) as fn(&mut [Settings; 2]),
+        (|it: &mut [Settings; 2]| {
+            let another = Secret::new(b"another secret".to_vec());
+            it[0].authentication = Authentication::SharedKey(another);
+        }) as fn(&mut [Settings; 2]),
         |it| it[0].identity = Identity::fqdn("gw3.example"),
     ] {
         let world = set_up(change);

@@ -43,7 +43,7 @@ pub(crate) fn settings(at: usize) -> Settings {
     Settings {
         identity: Identity::fqdn(names[at]),
         peer_identity: Identity::fqdn(names[1 - at]),
-        shared_key: Secret::new(b"a secret of tests".to_vec()),
+        authentication: Authentication::SharedKey(Secret::new(b"a secret of tests".to_vec())),
         ike: vec![gcm(), cbc()],
         child: vec![ChildSuite {
             cipher: Cipher::AesGcm16 { key_bits: 256 },
