@@ -34,7 +34,8 @@ pub(super) const KEYS: &[Key] = &[
         "Workers poll for packets: lowest latency, one core each"),
     Key::new("keys", Value::Axis(&Value::Name(|| KeySource::ALL.map(KeySource::name).to_vec())),
         Default("static"), "Source of keys, see below")
-        .range("`static`, `pqc`, `ppk`, `qkd`, `both`; only `static` with `mode: l2tpv3-clear`"),
+        .range("`static`, `pqc`, `ppk`, `qkd`, `both`, `ike`, `ike-classic`, `ike-ppk`; only \
+         `static` with `mode: l2tpv3-clear`"),
     // A handshake of each tunnel takes milliseconds.
     Key::new("rekey_every", Value::Axis(&Value::Time(millis(100), RUN_MAX)), Default("1 h"),
         "Interval at which gateways negotiate new keys")
@@ -148,6 +149,7 @@ impl Settings {
         self.check_sas(node);
         self.check_engines(node);
         self.check_keys(node, all_keys);
+        self.check_ike(node);
         let Some(bridging) = self.mode.iter().find(|mode| mode.value.bridges()) else {
             return;
         };
@@ -187,6 +189,52 @@ impl Settings {
             let what = "static keys are not renewed by time";
             let help = "leave `rekey_every` out, or write `keys: pqc`; the trial `rekey` renews static ones on demand";
             node.mistake_at(&every.place, what, help);
+        }
+    }
+
+    /// IKE of the encryptor has one SA of IP packets at a time. Axes multiply, so that each value
+    /// meets each source of keys in some DUT.
+    fn check_ike(&self, node: Node<'_>) {
+        let Some(ike) = self.keys.iter().find(|keys| keys.value.is_ike()) else {
+            return;
+        };
+        let name = ike.value.name();
+        let refuse = |what: String, help: &str| {
+            let what = format!("`keys: {name}` with {what}");
+            node.mistake_at(&ike.place, what, help);
+        };
+        if self.workers.iter().any(|workers| workers.value > 1) {
+            let what = "several workers: IKE creates one SA, and each worker needs its own";
+            refuse(what.to_owned(), "write `workers: 1`, or `keys: pqc`");
+        }
+        if self.tunnels.iter().any(|tunnels| tunnels.value > 1) {
+            let what = "several tunnels: IKE tells them apart by the addresses of the gateways";
+            refuse(what.to_owned(), "write `tunnels: 1`, or `keys: pqc`");
+        }
+        if let Some(mode) = self.mode.iter().find(|mode| mode.value != Mode::L3) {
+            let what = format!(
+                "`mode: {}`: IKE negotiates tunnels of IP packets",
+                mode.value.name()
+            );
+            refuse(what, "write `mode: l3`, or `keys: pqc`");
+        }
+        if self.aggregate.iter().any(|aggregate| aggregate.value) {
+            let what = "`aggregate`, which this version's IKE does not negotiate (RFC 9347 §5.1)";
+            refuse(
+                what.to_owned(),
+                "leave `aggregate` off, or write `keys: pqc`",
+            );
+        }
+        if let Some(suite) = self
+            .suite
+            .iter()
+            .find(|suite| !ike.value.suits(suite.value))
+        {
+            let what = format!("`{}`, which IKE does not negotiate", suite.value);
+            refuse(
+                what,
+                "use AES-GCM, ChaCha20-Poly1305, or AES-CBC with an HMAC of SHA",
+            );
         }
     }
 

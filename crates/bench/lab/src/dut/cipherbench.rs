@@ -14,6 +14,7 @@ mod tunnels;
 use super::keys::{write_file, write_keys};
 use super::pseudowire::sent_in;
 use super::site::{all, by_node, on_each};
+use super::strongswan::IKE_PORT;
 use super::{Adapter, Daemon, Site, daemon};
 use crate::on_node::run_tool;
 use crate::sync::await_true;
@@ -31,6 +32,7 @@ use testbed::protocol::{ControlPort, Program, SealedPort, THIS_PROGRAM};
 use testbed::{
     DutAction, FramePath, Node, NodeId, Result, RunningDut, StationKeys, StationPeer, TunnelKeys,
 };
+use tunnels::Agreement;
 
 /// UDP port of the first lane; lane i has the i-th after it. The key exchange uses TCP on the same
 /// port.
@@ -177,9 +179,10 @@ impl Cipherbench {
     fn set_up(&self, site: &Site<'_>, dut: &mut RunningDut) -> Result<()> {
         let start = Instant::now();
         self.start_all(site, site.loaded(), dut)?;
-        if self.encryptor.keys.is_agreed() {
+        if let Some(agreement) = Agreement::of(self.encryptor.keys) {
             let daemons = daemon::running(site, dut);
-            let facts = tunnels::await_established(&daemons, self.encryptor.tunnels, start)?;
+            let tunnels = self.encryptor.tunnels;
+            let facts = agreement.await_established(&daemons, tunnels, start)?;
             dut.facts.extend(facts);
         }
         Ok(())
@@ -200,7 +203,7 @@ impl Cipherbench {
             port: KME_PORTS[1],
             connector: gw2,
         };
-        let channels = ends.iter().filter(|_| keys.is_agreed());
+        let channels = ends.iter().filter(|_| keys.has_channel());
         let kmes = ends.iter().filter(|_| keys.has_qkd());
         let channels = channels.copied().map(channel);
         channels.chain(kmes.copied().map(kme)).collect()
@@ -212,7 +215,7 @@ impl Cipherbench {
         let ends = link_ends(site);
         let gw1_is_lower = ends.iter().filter(|[gw1, gw2]| gw1 < gw2).count();
         // The ends agree if gw1 has the lower address at each of them, or at none.
-        if !self.encryptor.keys.is_agreed() || [0, ends.len()].contains(&gw1_is_lower) {
+        if !self.encryptor.keys.has_channel() || [0, ends.len()].contains(&gw1_is_lower) {
             return Ok(());
         }
         let gw1 = site.map.address(W0);
@@ -226,8 +229,8 @@ impl Cipherbench {
     /// Renews all keys. With static keys, each gateway renews its sealing keys.
     fn rekey_all(&self, site: &Site<'_>, dut: &RunningDut) -> Result<()> {
         let daemons = daemon::running(site, dut);
-        if self.encryptor.keys.is_agreed() {
-            return tunnels::rekey(&daemons, self.encryptor.tunnels);
+        if let Some(agreement) = Agreement::of(self.encryptor.keys) {
+            return agreement.rekey(&daemons, self.encryptor.tunnels);
         }
         all(on_each(site.loaded(), |node| {
             let mut here = daemons.iter().filter(|it| it.node.id() == node.id());
@@ -318,9 +321,16 @@ impl Adapter for Cipherbench {
         } else {
             0
         };
+        // IKE shares the port of ESP after its first messages.
+        let is_ike = self.encryptor.keys.is_ike();
+        let ports = (0..lanes).map(|lane| PORT + lane);
+        let ports = ports.chain(is_ike.then_some(IKE_PORT));
         let mut dut = RunningDut {
-            sealed_ports: (0..lanes)
-                .map(|lane| SealedPort::esp(PORT + lane))
+            sealed_ports: ports
+                .map(|port| SealedPort {
+                    control: is_ike,
+                    ..SealedPort::esp(port)
+                })
                 .collect(),
             control_ports: self.control_ports(site),
             ..RunningDut::default()

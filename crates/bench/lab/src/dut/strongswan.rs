@@ -53,7 +53,7 @@ const READY_LIMIT: Duration = Duration::from_secs(15);
 const READY: &str = "00[JOB] spawning ";
 
 /// Initial port of IKE, and the only one without NAT.
-const IKE_PORT: u16 = 500;
+pub(super) const IKE_PORT: u16 = 500;
 
 /// Port of IKE and of ESP in UDP behind NAT (RFC 3948).
 const NAT_PORT: u16 = 4500;

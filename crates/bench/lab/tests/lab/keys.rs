@@ -21,7 +21,7 @@ cat <&3
 
 fn with_keys(keys: KeySource) -> Dut {
     let encryptor = Encryptor {
-        workers: 2,
+        workers: if keys.is_ike() { 1 } else { 2 },
         ..Encryptor::new(Suite::Aes256Gcm).with_keys(keys)
     };
     Dut::new(keys.name(), Adapter::Cipherbench(encryptor))
@@ -119,10 +119,14 @@ pub(crate) fn every_source_comes_up_is_renewed_beside_sealed_traffic_and_leaves_
         let mut dut = start(&mut lab, &with_keys(keys));
         for gateway in ["gw1", "gw2"] {
             let fact = |key: &str| dut.facts[&format!("{gateway}/{key}")].as_str();
+            assert_eq!(fact("sources"), keys.sources().unwrap(), "{name}");
+            if keys.is_ike() {
+                assert_eq!(fact("keys"), "ike", "{name}");
+                continue;
+            }
             assert_eq!(fact("keys"), "handshake", "{name}");
             assert_eq!(fact("policy"), keys.policy().unwrap(), "{name}");
             assert_eq!(fact("kx"), "X25519MLKEM768", "{name}");
-            assert_eq!(fact("sources"), keys.sources().unwrap(), "{name}");
         }
         assert!(dut.facts.contains_key("gw1/set_up_ms"), "{name}");
         assert_eq!(dut.processes.len(), 2, "{name}");
@@ -132,12 +136,24 @@ pub(crate) fn every_source_comes_up_is_renewed_beside_sealed_traffic_and_leaves_
             port: 4500,
             connector: gateways[0],
         };
-        assert_eq!(dut.control_ports[0], channel, "{name}");
-        assert_eq!(dut.control_ports.len(), 1 + usize::from(keys.has_qkd()));
+        let channels = &dut.control_ports;
+        assert_eq!(
+            channels.first() == Some(&channel),
+            keys.has_channel(),
+            "{name}"
+        );
+        let expected = usize::from(keys.has_channel()) + usize::from(keys.has_qkd());
+        assert_eq!(channels.len(), expected, "{name}");
         assert!(passes(&lab), "{name}");
 
         // gw2 may have come up a little later than gw1 tried to reach it.
-        let failed = |gateway| count(&lab, &dut, &format!("{gateway}/handshakes_failed"));
+        let (failures, renewals, renewed) = if keys.is_ike() {
+            // The keys of the first child SA replace none.
+            ("ike_ended", "ike_rekeys.child", 3)
+        } else {
+            ("handshakes_failed", "epochs_established", 4)
+        };
+        let failed = |gateway| count(&lab, &dut, &format!("{gateway}/{failures}"));
         let failed = ["gw1", "gw2"].map(failed);
 
         // Handshakes and requests to KMEs are not foreign frames; anything in clear is.
@@ -156,9 +172,9 @@ pub(crate) fn every_source_comes_up_is_renewed_beside_sealed_traffic_and_leaves_
         assert_eq!((foreign.foreign_frames, foreign.marker_frames), (2, 2));
 
         for (gateway, failed) in ["gw1", "gw2"].into_iter().zip(failed) {
-            let epochs = count(&lab, &dut, &format!("{gateway}/epochs_established"));
-            assert_eq!(epochs, 4, "{name} {gateway}");
-            let now = count(&lab, &dut, &format!("{gateway}/handshakes_failed"));
+            let epochs = count(&lab, &dut, &format!("{gateway}/{renewals}"));
+            assert_eq!(epochs, renewed, "{name} {gateway}");
+            let now = count(&lab, &dut, &format!("{gateway}/{failures}"));
             assert_eq!(now, failed, "{name} {gateway}");
         }
         lab.lab.stop_dut(dut).unwrap();
@@ -200,7 +216,7 @@ pub(crate) fn a_sample_counts_what_gateways_agree_on_apart() {
 
 pub(crate) fn a_gateway_that_is_started_again_agrees_on_keys_anew_by_itself() {
     let mut lab = ready_lab();
-    for keys in [KeySource::Pqc, KeySource::Both] {
+    for keys in [KeySource::Pqc, KeySource::Both, KeySource::IkePpk] {
         let mut dut = start(&mut lab, &with_keys(keys));
         for id in [NodeId::Gw2, NodeId::Gw1, NodeId::Gw2] {
             let what = format!("{} {}", keys.name(), id.name());

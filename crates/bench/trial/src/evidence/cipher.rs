@@ -424,7 +424,7 @@ const fn ids(form: LinkForm) -> Option<&'static str> {
 /// The TCP connections over which a DUT's gateways agree on keys, in words; `None` without them.
 fn own_channel(adapter: &Adapter) -> Option<&'static str> {
     let keys = adapter.encryptor()?.keys;
-    match (keys.is_agreed(), keys.has_qkd()) {
+    match (keys.has_channel(), keys.has_qkd()) {
         (false, _) => None,
         (true, false) => Some("of its control channel"),
         (true, true) => Some("of its control channel or of its KME"),
@@ -456,7 +456,7 @@ fn not_opened(adapter: &Adapter) -> String {
 /// channels.
 fn control_traffic(adapter: &Adapter) -> &'static str {
     match adapter.form() {
-        _ if adapter.encryptor().is_some() => "ARP or ND",
+        _ if adapter.encryptor().is_some_and(|ours| !ours.keys.is_ike()) => "ARP or ND",
         Some(LinkForm::Gre | LinkForm::L2tpv3) => "ARP, ND or control messages",
         _ => "ARP, ND or key exchange",
     }

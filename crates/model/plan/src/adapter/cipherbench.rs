@@ -34,8 +34,9 @@ pub(super) fn profile(encryptor: &Encryptor) -> DutProfile {
     if mode.has_esp() {
         abilities.extend([Ability::Rekey, Ability::Attack]);
     }
-    if keys.is_agreed() {
-        // Static keys come from a file: nothing could repair them.
+    if keys.has_channel() {
+        // Static keys come from a file: nothing could repair them. IKE's are repaired by new SAs,
+        // and no fault can be injected into them.
         abilities.push(Ability::Desync);
     }
     // The station that replaces a gateway handles IP packets, one per ESP packet, and has no key
@@ -44,8 +45,9 @@ pub(super) fn profile(encryptor: &Encryptor) -> DutProfile {
     let needs_kernel = if mode.bridges() {
         Some(format!("joins interfaces (`mode: {}`)", mode.name()))
     } else {
-        let over_tcp = || format!("agrees on keys over TCP (`keys: {}`)", keys.name());
-        keys.is_agreed().then(over_tcp)
+        let protocol = if keys.is_ike() { "by IKE" } else { "over TCP" };
+        let agrees = || format!("agrees on keys {protocol} (`keys: {}`)", keys.name());
+        keys.is_agreed().then(agrees)
     };
     let needs_kernel = needs_kernel.map(|needs| needs + ", and a lab in memory has none");
     DutProfile {
@@ -116,6 +118,9 @@ fn reported(encryptor: &Encryptor) -> Vec<(&'static str, String)> {
             ("kx", KEY_EXCHANGE.to_owned()),
             ("sources", sources),
         ]),
+        (None, Some(sources)) => {
+            settings.extend([("keys", "ike".to_owned()), ("sources", sources)]);
+        }
         // Without a policy the keys are from a file, and the report has one word for it.
         _ => settings.push(("keys", "static".to_owned())),
     }

@@ -265,7 +265,7 @@ pub struct KeyCost {
     pub static_cell: String,
     /// The device's name.
     pub dut: String,
-    /// Source of its keys: `pqc`, `ppk`, `qkd`, `both`.
+    /// Source of its keys: `pqc`, `ppk`, `qkd`, `both`, `ike`, `ike-classic`, `ike-ppk`.
     pub keys: String,
     /// Lifetime of a key, in nanoseconds.
     pub rekey_every_ns: u64,

@@ -174,6 +174,8 @@ duts:
   - cipherbench: { name: keyless, mode: [l2, l2tpv3-clear], keys: [static, pqc] }
   - cipherbench: { name: slow, keys: [qdk, pqc, pqc], rekey_every: [1 s, 10 ms, 25 h] }
   - cipherbench: { name: still, rekey_every: 1 min }
+  - cipherbench: { name: by ike, keys: [static, ike], workers: [1, 2], tunnels: [1, 2], mode: [l3, l2], aggregate: on }
+  - cipherbench: { name: bare, keys: ike-ppk, suite: [aes-256-gcm, null-hmac-sha256], insecure: on }
 trials:
   - load: { frame: 64 B }
 ";

@@ -108,7 +108,7 @@ impl Agreed {
         let text = |error: CertificateError| error.to_string();
         let authority = Authority::generate().map_err(text)?;
         // One secret for both gateways, which know it by the same identity.
-        let ppk = if keys == KeySource::Ppk {
+        let ppk = if keys.has_ppk() {
             Some(keying::ppk_text().map_err(|error| error.to_string())?)
         } else {
             None
@@ -139,10 +139,18 @@ impl Agreed {
         let mut lines = format!(
             "identity: {{ certificate: \"{certificate}\", key: \"{key}\", ca: \"{ca}\" }}\n"
         );
-        let policy = self.keys.policy().unwrap_or_default();
         let every = self.every.as_millis();
-        let mut keys =
-            format!("{{ handshake: {{ peer: {peer}, policy: {policy}, every: {every} ms");
+        // The certificates have these names.
+        let agreement = match self.keys.proposal() {
+            Some(proposal) => {
+                format!("ike: {{ identity: {own}, peer: {peer}, proposals: {proposal}")
+            }
+            None => {
+                let policy = self.keys.policy().unwrap_or_default();
+                format!("handshake: {{ peer: {peer}, policy: {policy}")
+            }
+        };
+        let mut keys = format!("{{ {agreement}, every: {every} ms");
         if let Some(ppk) = &self.ppk {
             let file = secret(&format!("{own}.ppk"), ppk)?;
             let id = KeySource::PPK;

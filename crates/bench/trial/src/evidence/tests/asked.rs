@@ -127,6 +127,9 @@ fn keys_from_elsewhere_than_asked_for_are_an_objection() {
                 ("gw2/kx", "X25519"),
                 ("gw2/keys", "static"),
             ],
+            KeySource::Ike => &[("gw1/sources", "x25519"), ("gw2/keys", "handshake")],
+            KeySource::IkeClassic => &[("gw1/sources", "x25519+mlkem768")],
+            KeySource::IkePpk => &[("gw2/sources", "x25519+mlkem768")],
             KeySource::Qkd | KeySource::Both => &[
                 ("gw1/policy", "pqc"),
                 ("gw2/policy", "either"),

@@ -536,6 +536,10 @@ pub(crate) fn reported_facts(adapter: &Adapter) -> BTreeMap<String, String> {
     facts.collect()
 }
 
+fn by_ike(sources: &'static str) -> Vec<(&'static str, &'static str)> {
+    vec![("keys", "ike"), ("sources", sources)]
+}
+
 /// The facts about its keys.
 fn key_facts(keys: KeySource) -> Vec<(&'static str, &'static str)> {
     let (policy, sources) = match keys {
@@ -544,6 +548,9 @@ fn key_facts(keys: KeySource) -> Vec<(&'static str, &'static str)> {
         KeySource::Ppk => ("pqc", "handshake+ppk:lab"),
         KeySource::Qkd => ("qkd", "qkd"),
         KeySource::Both => ("both", "handshake+qkd"),
+        KeySource::Ike => return by_ike("x25519+mlkem768"),
+        KeySource::IkeClassic => return by_ike("x25519"),
+        KeySource::IkePpk => return by_ike("x25519+mlkem768+ppk"),
     };
     vec![
         ("keys", "handshake"),
