@@ -56,7 +56,7 @@ pub(crate) fn a_signed_run_is_verified_by_this_program_and_by_others() {
     for words in [
         "agrees with the journal",
         "good, by the key ",
-        "all 5 are as signed",
+        "as signed: all 5",
     ] {
         assert!(said.contains(words), "{said}");
     }

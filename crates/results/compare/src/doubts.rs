@@ -1,7 +1,7 @@
 //! What makes a comparison doubtful: warnings of its runs, and repeats without a figure.
 
 use crate::{Comparison, Run};
-use stats::{Results, Series, WarningKind};
+use stats::{Results, Series, WarningKind, was};
 use std::collections::BTreeSet;
 
 /// Warnings that are printed; the report of a run has all.
@@ -19,8 +19,11 @@ pub(crate) fn of_run(run: &Run<'_>, results: &Results, compared: &BTreeSet<&str>
         .collect();
     if !progress.ended {
         found.push(format!(
-            "it has not ended: {} of {} trials were not run; to go on: cipherbench resume {}",
-            progress.trials_not_run, progress.trials_planned, run.name
+            "it has not ended: {} of {} trials {} not run; to go on: cipherbench resume {}",
+            progress.trials_not_run,
+            progress.trials_planned,
+            was(progress.trials_not_run),
+            run.name
         ));
     }
     let own = results.warnings.iter().filter(|warning| {

@@ -1,8 +1,9 @@
 //! A comparison for a terminal.
 
 use crate::table::{DIRECTIONS, HEADINGS, ROWS_MAX, WITHOUT_RATIO, counted_title};
-use crate::{Comparison, Difference, GateCell, RunPair, WithoutRatio};
+use crate::{Comparison, Difference, RunPair, WithoutRatio};
 use guard::visible;
+use stats::grouped;
 use std::borrow::Cow;
 use std::fmt::Write;
 use units::human::counted;
@@ -84,10 +85,9 @@ fn changes(text: &mut String, comparison: &Comparison, pair: &RunPair, width: us
         };
         section(text, &title, &HEADINGS, rows, width);
     }
-    let alike = alike(&pair.without_change, |found| {
-        (kind(&found.reason), &found.help)
-    });
-    let without = alike.into_iter().map(|found| {
+    let all = pair.without_change.iter();
+    let alike = grouped(all.map(|found| ((kind(&found.reason), &found.help), found)));
+    let without = alike.into_iter().map(|(_, found)| {
         // The alike ones differ in their numbers only.
         let first = found[0];
         vec![
@@ -123,19 +123,6 @@ fn changes(text: &mut String, comparison: &Comparison, pair: &RunPair, width: us
         };
         section(text, &counted_title(&title, rows.len()), &[], rows, width);
     }
-}
-
-/// Groups items by a key, in the order of their first ones.
-fn alike<'a, T, K: PartialEq>(items: &'a [T], key: impl Fn(&'a T) -> K) -> Vec<Vec<&'a T>> {
-    let mut groups: Vec<(K, Vec<&T>)> = Vec::new();
-    for item in items {
-        let key = key(item);
-        match groups.iter_mut().find(|(known, _)| *known == key) {
-            Some((_, own)) => own.push(item),
-            None => groups.push((key, vec![item])),
-        }
-    }
-    groups.into_iter().map(|(_, own)| own).collect()
 }
 
 /// A reason without the numbers of its trial: those of one check differ in every cell.
@@ -377,17 +364,11 @@ fn gates(text: &mut String, comparison: &Comparison) {
             visible(&gate.gate),
             visible(gate.in_words())
         );
-        let bad: Vec<_> = gate.bad().collect();
-        let alike = alike(&bad, |cell| {
-            let cell: &GateCell = cell;
-            (
-                cell.outcome.name(),
-                &cell.quantity,
-                cell.run,
-                kind(&cell.reason),
-            )
-        });
-        for found in alike.into_iter().take(ROWS_MAX) {
+        let alike = grouped(gate.bad().map(|cell| {
+            let (outcome, reason) = (cell.outcome.name(), kind(&cell.reason));
+            ((outcome, &cell.quantity, cell.run, reason), cell)
+        }));
+        for (_, found) in alike.into_iter().take(ROWS_MAX) {
             let cell = found[0];
             let _ = writeln!(
                 text,
@@ -414,8 +395,8 @@ mod tests {
             "r: every repeat is invalid: machine-was-ours failed: others took 934 ms",
             "r: every repeat is invalid: no-clear-text failed: 1 frame",
         ];
-        let groups = alike(&reasons, |reason| kind(reason));
-        let sizes: Vec<usize> = groups.iter().map(Vec::len).collect();
+        let groups = grouped(reasons.iter().map(|reason| (kind(reason), reason)));
+        let sizes: Vec<usize> = groups.iter().map(|(_, own)| own.len()).collect();
         assert_eq!(sizes, [2, 1, 1]);
         assert_eq!(and_more("a", 1), "a");
         assert_eq!(and_more("a", 2), "a and 1 more cell");

@@ -1,5 +1,7 @@
 //! Sorts and groups values.
 
+pub(crate) use stats::grouped;
+
 /// Returns each value once, in ascending order.
 pub(crate) fn sorted<T: Ord>(values: impl Iterator<Item = T>) -> Vec<T> {
     let mut values: Vec<T> = values.collect();
@@ -22,17 +24,4 @@ pub(crate) fn unique<T: PartialEq>(values: impl Iterator<Item = T>) -> Vec<T> {
 /// Returns the largest of values that are at least 0; 0 without any.
 pub(crate) fn largest(values: impl Iterator<Item = f64>) -> f64 {
     values.fold(0.0, f64::max)
-}
-
-/// Groups values by key, in the order of the keys' first occurrence.
-pub(crate) fn grouped<K: PartialEq, V>(values: impl Iterator<Item = (K, V)>) -> Vec<(K, Vec<V>)> {
-    let mut groups: Vec<(K, Vec<V>)> = Vec::new();
-    for (key, value) in values {
-        // A linear search needs neither an order nor a hash of the keys, and groups are few.
-        match groups.iter_mut().find(|(known, _)| *known == key) {
-            Some((_, own)) => own.push(value),
-            None => groups.push((key, vec![value])),
-        }
-    }
-    groups
 }

@@ -18,7 +18,7 @@ impl Signed {
         } = self;
         let more = if *not_run > 0 {
             format!(
-                "{not_run} trials of the plan were not run: after `cipherbench resume`, sign again by `--force`\n"
+                "trials of the plan that are not run yet: {not_run}; after `cipherbench resume`, sign again by `--force`\n"
             )
         } else {
             String::new()
@@ -82,7 +82,7 @@ impl Verified {
                     lines.add("files", format_args!("NOT SIGNED: {}", listed(not_covered)));
                 }
                 if changes.changed.is_empty() && changes.missing.is_empty() {
-                    lines.add("files", format_args!("all {files} are as signed"));
+                    lines.add("files", format_args!("as signed: all {files}"));
                 }
                 if !changes.added.is_empty() {
                     lines.add(

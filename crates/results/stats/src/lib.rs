@@ -19,7 +19,9 @@
 
 mod analysis;
 mod cell;
+mod counts;
 mod figures;
+mod grouped;
 mod warning;
 
 pub use analysis::calibration::Calibration;
@@ -57,6 +59,7 @@ pub use analysis::suites::{SuiteEntry, SuiteMatrix};
 pub use analysis::tools::{ALIKE_PERCENT, ToolCheck, ToolFigure};
 pub use analysis::verdict::{LINK_LIMITED_RATIO, TESTER_LIMITED_RATIO};
 pub use cell::{CellFigures, CellResult, Control, LateRepeat, Progress, Reason, Repeats, Status};
+pub use counts::{was, were};
 pub use figures::bands::{BANDS_MIN_REPEATS, Band, TwoBands};
 pub use figures::bulk::{Bulk, BulkDirection, CpuResult, Datagrams};
 pub use figures::captures::TrialCapture;
@@ -84,6 +87,7 @@ pub use figures::rfc6349::{Ideal, Rfc6349};
 pub use figures::series::Series;
 pub use figures::student::INTERVAL_MIN_REPEATS;
 pub use figures::video::{PacketCounts, VideoFigures};
+pub use grouped::grouped;
 pub use warning::{HELD_LEAST_NS, Warning, WarningKind, Weight};
 
 use analysis::sittings::Sittings;

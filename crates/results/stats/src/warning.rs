@@ -26,6 +26,7 @@ use crate::analysis::compare::Comparison;
 use crate::analysis::metric::Metric;
 use crate::analysis::scaling::{Scaling, other_workers};
 use crate::cell::{CellFigures, CellResult, Progress};
+use crate::counts::{was, were};
 use crate::figures::estimate::LARGE_SPREAD_PERCENT;
 use crate::figures::repeats::Total;
 use journal::Journal;
@@ -391,13 +392,9 @@ fn lost_ping(cells: &[CellResult]) -> Option<Warning> {
         cells.iter().filter(|cell| lost(cell) > 0),
         |cells, count| {
             let all = cells.iter().map(|cell| lost(cell)).total();
-            let echo = if all == 1 {
-                "echo request was"
-            } else {
-                "echo requests were"
-            };
             format!(
-                "{all} {echo} not answered, in {count}; the percentiles are of the answered ones only."
+                "{} not answered, in {count}; the percentiles are of the answered ones only.",
+                were(all, "echo request")
             )
         },
         "Look at the DUT's drop counters in the evidence; an idle path should lose nothing.",

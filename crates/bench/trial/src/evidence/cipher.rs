@@ -103,7 +103,10 @@ impl CipherTraffic<'_> {
                 "the boxes pass packets outside their tunnel, or another program sends between them"
             };
             Some(Explanation::new(
-                format!("{} between the gateways were not {name}", frames(strange)),
+                format!(
+                    "between the gateways crossed {} not {name}",
+                    frames(strange)
+                ),
                 cause,
                 then_repeat_or(
                     "stop other programs that use the lab's links",
@@ -351,7 +354,7 @@ impl CipherTraffic<'_> {
             watch.marker_frames > 0 || watch.clear_sealed_frames > 0 || form == LinkForm::Opaque;
         if form.encrypts() && is_clear {
             return in_clear(format!(
-                "{frames} between the gateways were not sealed, some with the stations' data in clear"
+                "between the gateways crossed {frames} not sealed, some with the stations' data in clear"
             ));
         }
         let example = watch.examples.first().map_or("", String::as_str);

@@ -60,9 +60,9 @@ fn words(way: &str, counts: &Counts) -> String {
         added_ns_max,
     } = counts;
     format!(
-        "from {way} {received} frames came and {sent} left; {lost_by_model} were lost by the model, {lost_by_queue} \
-         by its queue and {lost_by_tester} by the tester, {duplicated} were doubled, {reordered} held back and \
-         {corrupted} damaged, and {waiting} were under way at the end; they left later than the model says by {} us \
+        "from {way} {received} frames came and {sent} left; lost by the model: {lost_by_model}, by its queue: \
+         {lost_by_queue}, by the tester: {lost_by_tester}; doubled: {duplicated}, held back: {reordered}, damaged: \
+         {corrupted}, under way at the end: {waiting}; they left later than the model says by {} us \
          in the median, {} us at the 99th percentile and {} us at most",
         added_ns_p50 / 1000,
         added_ns_p99 / 1000,

@@ -155,7 +155,7 @@ fn an_unfinished_run_is_compared_with_a_warning() {
     let found = compared(&[&base, &other], &[]).unwrap();
     assert_eq!(found.pairs[0].changes[0].other_repeats, 2);
     let warning = &found.runs[1].warnings[0];
-    assert!(warning.contains("1 of 3 trials were not run"), "{warning}");
+    assert!(warning.contains("1 of 3 trials was not run"), "{warning}");
 }
 
 #[test]

@@ -13,7 +13,7 @@ use crate::order::unique;
 use crate::topic;
 use crate::topic::frames::throughput;
 use crate::topic::trouble;
-use stats::{CellResult, LARGE_SPREAD_PERCENT, Reason, Status, WarningKind};
+use stats::{CellResult, LARGE_SPREAD_PERCENT, Reason, Status, WarningKind, was};
 
 /// The beginning of every document.
 pub(super) struct FirstScreen {
@@ -187,9 +187,10 @@ fn soundness(run: &Run<'_>) -> String {
         }
         planned => {
             let mut parts = vec![format!(
-                "Of {}, {} were measured",
+                "Of {}, {} {} measured",
                 counted(planned, "trial"),
-                progress.trials_measured
+                progress.trials_measured,
+                was(progress.trials_measured)
             )];
             for (count, what) in [
                 (progress.trials_invalid, "found invalid"),
@@ -262,7 +263,7 @@ fn left_out(run: &Run<'_>) -> String {
     let cells = run.results.cells.iter().filter(|cell| cell.is_skipped());
     let most = cells.filter_map(|cell| Some(cell.stations?.cores)).max();
     format!(
-        " {} need up to {} per station; this machine has {}, so they were left out.",
+        " Left out: {} for which a station needs up to {}; this machine has {}.",
         counted(skipped, "more trial"),
         counted(most.unwrap_or(0), "core"),
         run.cpus().unwrap_or(0)

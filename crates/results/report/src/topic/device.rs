@@ -113,7 +113,7 @@ fn not_offered(run: &Run<'_>, kind: DeviceKind) -> Option<Table> {
     let mut table = Table::new("Not offered, and why", note)
         .labels(["Device"])
         .texts(["What", "Why"]);
-    for ((device, why), what) in grouped(found.into_iter()) {
+    for ((device, why), what) in grouped(found) {
         table.push(vec![
             Cell::label(device),
             Cell::plain(unique(what.into_iter()).join(", ")),

@@ -4,7 +4,7 @@ use crate::kit::format::counted;
 use crate::kit::section::Section;
 use crate::kit::table::{Cell, Table};
 use crate::layout::Run;
-use stats::{ExpectResult, Expected, ExpectedCell, LimitOutcome};
+use stats::{ExpectResult, Expected, ExpectedCell, LimitOutcome, were};
 use units::human::duration_ns;
 
 pub(super) const SECTION: Section = Section::result("expect", "Expected limits", |run, out| {
@@ -115,13 +115,13 @@ fn rounds(found: &Expected) -> Option<String> {
     let most = found.until_decided_ns?;
     Some(if found.rounds == 0 {
         format!(
-            "no repeat was added (up to {} were allowed)",
+            "no repeat was added (allowed: up to {})",
             duration_ns(most as f64)
         )
     } else {
         format!(
-            "{} in {} were added to decide, in {} of at most {}",
-            counted(found.trials_added, "trial"),
+            "{} added in {} to decide, in {} of at most {}",
+            were(found.trials_added, "trial"),
             counted(found.rounds, "round"),
             duration_ns(found.added_ns as f64),
             duration_ns(most as f64)

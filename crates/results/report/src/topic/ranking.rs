@@ -394,10 +394,10 @@ pub(crate) fn best(run: &Run<'_>, found: &Ranked<'_>) -> Option<String> {
             },
         ),
         tied => format!(
-            "{what}: {leader}, {value}{interval}, and {} are not distinguishable as the best of {}.",
+            "{what}: {leader}, {value}{interval}, and {} not distinguishable as the best of {}.",
             match tied {
-                1 => name(run, second),
-                tied => format!("{tied} others"),
+                1 => format!("{} is", name(run, second)),
+                tied => format!("{tied} others are"),
             },
             main.places.len()
         ),

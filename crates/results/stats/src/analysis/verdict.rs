@@ -333,8 +333,8 @@ fn tester_loss(question: &Question<'_>) -> Option<String> {
     (own <= allowed).then(|| {
         format!(
             "Of {} frames intended {what}, {} never left the generator, {} left \
-             when its time was over, and {} were lost in the receiving station; {} were lost on \
-             the way: without the tester's part {passed} would have passed.",
+             when its time was over, and the receiving station lost {}; lost on the way: {} \
+             frames; without the tester's part {passed} would have passed.",
             failed.intended,
             failed.not_sent,
             failed.too_late,

@@ -1,6 +1,6 @@
 //! Warnings about captures: their cost, missing packets, and keys stored next to them.
 
-use super::{Warning, WarningKind, counted, warning};
+use super::{Warning, WarningKind, counted, warning, was};
 use crate::figures::captures::TrialCapture;
 use std::collections::BTreeSet;
 
@@ -31,8 +31,10 @@ fn incomplete(captures: &[TrialCapture]) -> Option<Warning> {
         let why = match (&capture.file, &capture.problem) {
             (None, Some(problem)) => problem.clone(),
             _ => format!(
-                "{} of {} frames were dropped",
-                contents.dropped, contents.selected
+                "{} of {} frames {} dropped",
+                contents.dropped,
+                contents.selected,
+                was(contents.dropped)
             ),
         };
         format!(

@@ -189,7 +189,10 @@ fn failed_operations(cells: &[CellResult]) -> Option<Warning> {
         cells.iter().filter(|cell| failed(cell) > 0),
         |cells, count| {
             let all = cells.iter().map(|cell| failed(cell)).total();
-            format!("{all} operations failed, in {count}; they are in no rate.")
+            format!(
+                "{} failed, in {count}; no rate includes a failed operation.",
+                counted(all, "operation")
+            )
         },
         "Look at the device's log; a fatigue trial shows how often and when.",
     )

@@ -1,6 +1,6 @@
 //! Warnings about the course of the run.
 
-use super::{Warning, WarningKind, counted, warning};
+use super::{Warning, WarningKind, counted, warning, were};
 use crate::analysis::cores::{machines, machines_of};
 use crate::cell::{CellResult, Progress};
 use journal::Journal;
@@ -109,10 +109,7 @@ pub(super) fn made_again(journal: &Journal) -> Option<Warning> {
         .collect();
     let text = format!(
         "{} invalid ({}) and repeated: the last attempt counts.",
-        match again.len() {
-            1 => "1 trial was".to_owned(),
-            count => format!("{count} trials were"),
-        },
+        were(again.len() as u64, "trial"),
         Vec::from_iter(names).join(", ")
     );
     warning(
@@ -156,10 +153,7 @@ pub(super) fn sittings_apart(cells: &[CellResult]) -> Option<Warning> {
         format!(
             "In {} {} measured after a resume, {apart} later than the same repeats of the baseline or of rivals: {}.",
             counted(late().count(), "cell"),
-            match all().count() {
-                1 => "1 repeat was".to_owned(),
-                count => format!("{count} repeats were"),
-            },
+            were(all().count() as u64, "repeat"),
             named.join(", ")
         ),
         "A change of the machine between the two is in their ratio and rank; if that matters, measure all \

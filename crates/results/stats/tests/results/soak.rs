@@ -152,7 +152,7 @@ fn one_lost_frame_is_too_many_where_none_may_be() {
     let found = result(|number, point| point.received -= u64::from(number == 70));
     let why = why(found, SoakVerdict::Unstable);
     assert!(
-        why.contains("1 of 120000 frames were lost on the way, of 0 allowed"),
+        why.contains("1 of 120000 frames was lost on the way, of 0 allowed"),
         "{why}"
     );
 }

@@ -129,7 +129,7 @@ fn carries_afterwards(observed: &FrameObserved<'_>) -> Option<Check> {
         )
     });
     let mut detail = format!(
-        "afterwards, of {} frames at {} frames/s {} were lost, of {} or fewer allowed",
+        "afterwards, of {} frames at {} frames/s: lost {}, allowed {} or fewer",
         trial.sent,
         trial.load,
         trial.lost(),

@@ -304,7 +304,7 @@ fn trials_watched(observed: &FrameObserved<'_>, seen: &FrameReadings<'_>) -> Opt
             let example = watch.examples.first().map_or("", String::as_str);
             first.get_or_insert_with(|| foreign_seen(read, form, watch));
             failures.push(format!(
-                "{}: {foreign} frames were not {}, {} of the first ones with the stations' marker in \
+                "{}: frames not {}: {foreign}, {} of the first ones with the stations' marker in \
                  clear; for example {example}",
                 name(read),
                 wanted(form),
@@ -378,7 +378,7 @@ fn foreign_seen(read: Read<'_>, form: LinkForm, watch: &CipherWatch) -> Explanat
     };
     Explanation::new(
         format!(
-            "in {} {} between the gateways were not {}{shown}",
+            "in {} between the gateways crossed {} not {}{shown}",
             place(read),
             count(watch.foreign_frames, 0, "frame"),
             wanted(form)

@@ -3,6 +3,7 @@
 use super::Repeats;
 use super::loads::{self, LoadResult};
 use super::rates::Lengths;
+use crate::counts::was;
 use crate::figures::estimate::Estimate;
 use crate::figures::repeats::per_second;
 use journal::record::{FrameTrial, LatencyTrial, ServiceTrial};
@@ -110,7 +111,8 @@ fn failures(
         for own in trial.each_direction() {
             let most_lost = u128::from(own.sent) * u128::from(plan.loss_ppm);
             if u128::from(own.lost()) * 1_000_000 > most_lost {
-                fail(format!("{} of {} frames were lost", own.lost(), own.sent));
+                let lost = own.lost();
+                fail(format!("{lost} of {} frames {} lost", own.sent, was(lost)));
             }
         }
         let limits = [

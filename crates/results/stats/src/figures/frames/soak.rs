@@ -468,7 +468,8 @@ impl SoakRun {
         let (lost, sent) = (self.judged_loss.lost_on_the_way(), self.judged_loss.sent());
         if self.lost_too_many(plan, lost) {
             reasons.push(format!(
-                "{lost} of {sent} frames were lost on the way, of {} allowed",
+                "{lost} of {sent} frames {} lost on the way, of {} allowed",
+                crate::counts::was(lost),
                 u128::from(plan.loss_ppm) * u128::from(sent) / 1_000_000
             ));
         }
@@ -506,7 +507,7 @@ impl SoakRun {
         // Pauses are not measured: a soak that was interrupted for hours had no load meanwhile.
         if (self.measured_ns as f64) < MEASURED_RATIO * plan.duration_ns as f64 {
             reasons.push(format!(
-                "{} of {} were measured",
+                "only {} of {} has been measured",
                 time(self.measured_ns),
                 time(plan.duration_ns)
             ));
@@ -516,8 +517,8 @@ impl SoakRun {
         // that is too much by itself is among the reasons against stability.
         if self.lost_too_many(plan, lost) && !self.lost_too_many(plan, on_the_way) {
             reasons.push(format!(
-                "the receiving station lost {} frames itself, so it is unknown whether the device lost any of them",
-                self.judged_loss.receiver_dropped
+                "the receiving station lost {} itself, so it is unknown whether the device lost any of them",
+                units::human::counted(self.judged_loss.receiver_dropped, "frame")
             ));
         }
         for (name, drift) in self.drifts() {

@@ -27,7 +27,7 @@ fn frames_in_clear_in_any_trial_are_found_and_the_trial_named() {
     assert_eq!(fixture.failing(), ["trials-watched"]);
     let detail = fixture.detail("trials-watched");
     assert!(
-        detail.contains("trial 1 (100000 frames/s): 4000 frames were not sealed, 60 of the first"),
+        detail.contains("trial 1 (100000 frames/s): frames not sealed: 4000, 60 of the first"),
         "{detail}"
     );
     assert!(
@@ -53,7 +53,7 @@ fn a_trial_of_many_that_fails_is_explained_with_its_number_and_size() {
     (watch.foreign_frames, watch.marker_frames) = (4000, 60);
     assert_eq!(
         fixture.explanation("trials-watched").difference,
-        "in frame trial 1 (100 kpps) 4000 frames between the gateways were not sealed, some with the stations' \
+        "in frame trial 1 (100 kpps) between the gateways crossed 4000 frames not sealed, some with the stations' \
          data in clear"
     );
     let trial = &mut fixture.result.trials[0];
