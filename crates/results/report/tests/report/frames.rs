@@ -502,3 +502,41 @@ fn a_chart_claims_no_loss_up_to_a_load_only_if_none_below_it_lost() {
     assert!(words(&fixture::frame_tests()).contains(": no loss up to "));
     assert!(words(&journal).contains(": loss at the lowest load, "));
 }
+
+/// Devices whose own highest loads differ are compared at one load.
+#[test]
+fn a_loss_curve_states_the_rate_of_100_per_cent_and_the_loss_at_one_load() {
+    let rows = |journal: &Journal| table(&parse(journal).1, "Frames lost by load");
+    let equal = rows(&fixture::frame_tests());
+    assert_eq!(row(&equal, "null")[1], "1.00 Mpps");
+    assert!(!equal.concat().contains(&"Lost at the load of all".to_owned()));
+    let mut journal = fixture::frame_tests();
+    for cell in &mut journal.header.plan.cells {
+        if let plan::Measurement::Frames(test) = &mut cell.measurement
+            && let plan::Procedure::LossCurve(curve) = &mut test.procedure
+        {
+            curve.max_load = None;
+        }
+    }
+    let curve = "loss-curve/frame=64/direction=both/null";
+    for record in journal.trials.iter_mut().filter(|it| it.cell == curve) {
+        let Outcome::Measured(measured) = &mut record.outcome else {
+            continue;
+        };
+        if let Figures::Frames(found) = &mut measured.figures {
+            for trial in &mut found.trials {
+                trial.load /= 2;
+                trial.elapsed_ns *= 2;
+                trial.duration_ns *= 2;
+            }
+        }
+    }
+    let apart = rows(&journal);
+    assert!(apart[0].contains(&"Lost at the load of all".to_owned()), "{apart:?}");
+    assert_eq!(row(&apart, "null")[1..4], ["500 kpps", &row(&equal, "null")[2], &row(&equal, "null")[2]]);
+    // Half of its 100 % is 500 kpps.
+    let ours = row(&apart, "cipherbench");
+    assert_eq!(ours[1], "1.00 Mpps");
+    assert_eq!(ours[2], ours[8], "{ours:?}");
+    assert_eq!(row(&apart, "router")[2], "0 at 900 kpps");
+}

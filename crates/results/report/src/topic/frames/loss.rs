@@ -1,13 +1,14 @@
 //! Loss at one load or by load.
 
 mod chart;
+mod common;
 
 use super::chart::Mix;
 use super::latency::variation;
 use super::loads::received_of_offered;
 use super::{caption, fill, head, joined, label, mean_rate, sets_of, share, verdict};
 use crate::kit::fact::{Fact, repeats};
-use crate::kit::format::{Scale, percent};
+use crate::kit::format::{Scale, percent, si};
 use crate::kit::section::Section;
 use crate::kit::table::{Cell, Table};
 use crate::layout::Run;
@@ -55,12 +56,26 @@ fn by_load(run: &Run<'_>, set: &FrameSet<'_>, is_short: bool) -> Option<Table> {
     if percents.len() < 2 {
         return None;
     }
+    let apart = common::differ(set);
+    let of_own = if apart {
+        ". Devices are compared at one load: the lowest of the highest loads, \
+         between the two measured loads around it"
+    } else {
+        ""
+    };
     let note = format!(
-        "{}; lost, of the frames that left the sender, by load in per cent of each device's own highest; mean of the repeats; 0 means \
-         none at all",
+        "{}; lost, of the frames that left the sender, by load in per cent of the load in the column 100 %, the highest \
+         one offered to that device (RFC 2544 §26.3: the maximum rate of the medium, where the generator reaches it); mean of \
+         the repeats; 0 means none at all{of_own}",
         set.common
     );
     let table = head(set, Table::new(caption(set, "Frames lost by load"), note));
+    let table = table.figures(["100 % is"]);
+    let table = if apart {
+        table.figures(["Lost at the load of all"])
+    } else {
+        table
+    };
     let shares = percents.iter();
     let table = if is_short {
         // The few lines have no room for one with the common part.
@@ -70,12 +85,20 @@ fn by_load(run: &Run<'_>, set: &FrameSet<'_>, is_short: bool) -> Option<Table> {
     };
     let table = fill(table, run, set, |cell| {
         let loads = cell.frames()?.loads();
+        let highest = Cell::or_missing(common::highest(loads).map(|rate| si(rate, "pps")));
+        let at_common = apart.then(|| Cell::or_missing(common::lost(set, cell)));
         let lost = percents.iter().map(|percent| {
             // Loads are matched by their shares, as the highest one may differ by device.
             let load = loads.iter().find(|load| load.percent == Some(*percent));
             Cell::or_missing(load.map(|load| share(load.account.lost, load.lost_ppm.mean)))
         });
-        Some(lost.collect::<Vec<_>>())
+        Some(
+            [highest]
+                .into_iter()
+                .chain(at_common)
+                .chain(lost)
+                .collect::<Vec<_>>(),
+        )
     });
     Some(table)
 }
@@ -101,7 +124,7 @@ fn loads(run: &Run<'_>, set: &FrameSet<'_>) -> Table {
         "Lost (of offered)"
     };
     let table = head(set, Table::new(caption(set, set.kind.title()), note))
-        .labels(is_curve.then_some("Load (of the highest)"))
+        .labels(is_curve.then_some("Load (of the device's highest)"))
         .figures(["Offered", "Forwarded", lost, "Frames not sent"])
         .figures(["Frames too late", "Reordered", "Duplicated", "Corrupted"])
         .texts(["Verdict"]);

@@ -68,7 +68,12 @@ fn words(cell: &CellResult, loads: &[LoadResult]) -> String {
         }
         (None, _) => "loss at the lowest load".to_owned(),
     };
-    let highest = loads.first().map_or(0.0, |load| load.lost_ppm.mean);
-    let highest = percent(highest / PPM_PER_PERCENT);
-    format!("{}: {first}, {highest} lost at the highest load", cell.dut)
+    let at_highest = loads.first().map_or_else(String::new, |load| {
+        format!(
+            ", {} lost at the highest load, {}",
+            percent(load.lost_ppm.mean / PPM_PER_PERCENT),
+            mean_rate(&load.offered.frames_per_s)
+        )
+    });
+    format!("{}: {first}{at_highest}", cell.dut)
 }
