@@ -7,6 +7,19 @@ fn percent_of(ratio: f64) -> f64 {
     100.0 * (ratio - 1.0)
 }
 
+/// An interval from half to twice the figure, or wider, does not show the direction of a change.
+const WIDE: f64 = 2.0;
+/// A ratio from which on it is printed as such and not in per cent.
+const TIMES_MIN: f64 = 10.0;
+
+/// A ratio with two digits: `0.034`, `1.5`, `33`.
+fn times(ratio: f64) -> String {
+    const DECIMALS_MAX: f64 = 4.0;
+    let decimals = (1.0 - ratio.log10().floor()).clamp(0.0, DECIMALS_MAX);
+    let decimals = if decimals.is_nan() { 0.0 } else { decimals };
+    format!("{ratio:.0$}", decimals as usize)
+}
+
 /// `+1.2`, `-12`, `0.0`.
 fn signed(percent: f64, decimals: usize) -> String {
     let text = format!("{percent:+.decimals$}");
@@ -67,6 +80,17 @@ impl CellChange {
             (Some((_, high)), Some([low, _])) if high.is_infinite() => {
                 format!("{change} % ({} % or more)", text(low))
             }
+            (Some((low, high)), _) if low <= 1.0 / WIDE && high >= WIDE => {
+                let ends = [low, high].map(times);
+                format!(
+                    "{change} % (too wide to tell: {} to {} times)",
+                    ends[0], ends[1]
+                )
+            }
+            // Beyond some times, per cent are digits without a meaning.
+            (Some((_, high)), Some([low, _])) if high >= TIMES_MIN => {
+                format!("{change} % ({} % to {} times)", text(low), times(high))
+            }
             (_, Some([low, high])) => format!("{change} % ({} to {} %)", text(low), text(high)),
             (_, None) => format!("{change} % (unknown scatter)"),
         }
@@ -94,4 +118,15 @@ pub(crate) fn bound_in_words(bound: f64) -> String {
         percent,
         decimals.map_or(4, |decimals| decimals.unsigned_abs() as usize),
     )
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn ratios_have_two_digits() {
+        let text = [0.021, 0.5, 1.0, 9.94, 33.21, 1e-9].map(times);
+        assert_eq!(text, ["0.021", "0.50", "1.0", "9.9", "33", "0.0000"]);
+    }
 }
