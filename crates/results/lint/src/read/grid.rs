@@ -8,7 +8,7 @@
 
 use super::columns::{self, Raw, Text, columns, split};
 use super::keys::{Keys, figure};
-use super::{guess, heading, markup, report, speed, statements, table};
+use super::{guess, heading, markup, pairs, report, speed, statements, table};
 use crate::document::{Axis, Column, Document, Footnote, Remark, Table};
 use crate::figure::Figure;
 use crate::marks::{Decimal, Evidence, plain};
@@ -121,7 +121,7 @@ pub(super) fn read(
         &decimals,
         &stated,
         &mut names,
-        (around, document, &table),
+        (source, around, document, &table),
     );
     // After the columns of text are gone: their headings would spoil the guess of the axis, and
     // rows are read by the axis.
@@ -294,9 +294,17 @@ fn without_texts(
     decimals: &[Option<Decimal>],
     stated: &Stated,
     names: &mut [Text],
-    (around, document, table): (Around<'_>, &mut Document, &Table),
+    (source, around, document, table): (&Source, Around<'_>, &mut Document, &Table),
 ) -> Vec<Raw> {
     let mut kept: Vec<Raw> = Vec::new();
+    let all = columns.iter().flat_map(|column| &column.cells);
+    if let Some((text, place)) = all.clone().find(|(text, _)| pairs::has_two_units(text)) {
+        // One mistake: the other cells are of the same form.
+        let what = format!("`{text}` holds two figures with units");
+        let help = "give each unit a column or a row of its own, for example `Throughput [Gbit/s]` and `Throughput [kpps]`";
+        source.mistake(place, what, help);
+        return Vec::new();
+    }
     for (column, decimal) in columns.into_iter().zip(decimals) {
         let decimal = decimal.unwrap_or(Decimal::Point);
         // A table without keys may hold dates, versions and counts, so its columns must look like
@@ -442,6 +450,7 @@ fn fill(
         if unclear.is_none() && stated.decimal.is_none() && is_point_unclear(&raw, whole) {
             unclear = with_mark(&raw, '.');
         }
+        let has_unit = column.as_ref().is_some_and(|column| column.unit.is_some());
         for (number, (row, (text, place))) in table.rows.iter_mut().zip(&raw.cells).enumerate() {
             let read = match form {
                 _ if markup::is_missing(text) => None,
@@ -450,6 +459,12 @@ fn fill(
             };
             let notes = raw.notes.iter();
             let notes = notes.filter(|(at, _)| at.is_none_or(|at| at == number));
+            // Above a unit of the table, which the row states more precisely.
+            let of_row = heading::of_row(&row.name).filter(|_| !has_unit);
+            let read = read.map(|figure| Figure {
+                unit: figure.unit.clone().or(of_row),
+                ..figure
+            });
             if read.is_some() {
                 document.footnotes.extend(notes.map(|(at, mark)| Footnote {
                     mark: mark.clone(),

@@ -69,6 +69,12 @@ pub(super) fn with_unit(name: &str) -> (&str, Option<Unit>) {
     (name, None)
 }
 
+/// The unit of a row: `Throughput (kpps)`, `Latency [µs]`. Only in brackets, as a row may name a
+/// link of `10 Gbit/s`.
+pub(super) fn of_row(name: &str) -> Option<Unit> {
+    in_brackets(name).find_map(bracketed)
+}
+
 /// The texts in brackets.
 fn in_brackets(name: &str) -> impl Iterator<Item = &str> {
     let after = name.split(['[', '(']).skip(1);

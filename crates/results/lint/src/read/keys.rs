@@ -8,6 +8,10 @@ use toml::Spanned;
 use toml::de::{DeTable, DeValue};
 use yaml::Place;
 
+/// The form of keys, for those that are no TOML.
+const HELP: &str = "write one key in each line, without commas: `unit = \"Mbit/s\"`, `columns = \"frame\"`; in Markdown \
+                    between a line `<!-- lint` and a line `-->`";
+
 /// The keys of one table in a file.
 pub(super) struct Keys<'a> {
     pub(super) source: &'a Source,
@@ -45,7 +49,7 @@ impl<'a> Keys<'a> {
                 let range = error.span().unwrap_or(0..1);
                 let place = source.place(&shifted(&range, base));
                 let first = error.message().lines().next().unwrap_or_default();
-                source.mistake(&place, format!("no TOML: {first}"), "see https://toml.io");
+                source.mistake(&place, format!("no TOML: {first}"), HELP);
             }
         }
     }

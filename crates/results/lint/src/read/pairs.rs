@@ -1,7 +1,7 @@
 //! Cells that hold several figures: `533/356`, `10/10/6`.
 
 use super::heading;
-use crate::unit::Unit;
+use crate::unit::{Quantity, Unit};
 
 /// Returns the figures of a cell, each with the unit after the last one; `None` for one figure or a
 /// text.
@@ -37,6 +37,21 @@ pub(super) fn parts(text: &str) -> Option<Vec<String>> {
         _ => format!("{part} {rest}").trim_end().to_owned(),
     };
     Some(found.into_iter().map(with_unit).collect())
+}
+
+/// Whether a cell holds a bit rate and a frame rate, each with its unit: `1.2 Gbit/s / 1780 kpps`,
+/// `9.4 Gbit/s (770 kpps)`.
+pub(super) fn has_two_units(text: &str) -> bool {
+    let quantity = |part: &str| {
+        let part = part.trim().trim_end_matches(')').trim();
+        let unit = Unit::parse(part[number_end(part)?..].trim())?;
+        matches!(unit.quantity, Quantity::BitRate | Quantity::FrameRate).then_some(unit.quantity)
+    };
+    let mut marks = text.match_indices(['/', '(', ';', ',']);
+    marks.any(|(at, _)| {
+        let both = quantity(&text[..at]).zip(quantity(&text[at + 1..]));
+        both.is_some_and(|(one, other)| one != other)
+    })
 }
 
 /// The end of a number with its marks and a sign before it.

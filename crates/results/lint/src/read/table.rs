@@ -280,8 +280,8 @@ pub(super) fn resolve_prefixes(source: &Source, table: &mut Table) -> bool {
         if unknown.len() == 1 { "has" } else { "have" },
         first.text,
     );
-    let help = "state the unit in the table's keys: `unit = \"B/s\"` for the `k` of `openssl speed`, which is 1000 \
-                bytes per second";
+    let help = "state in the table's keys the unit without its prefix: `unit = \"frames/s\"`, `unit = \"bit/s\"`, or \
+                `unit = \"B/s\"` for a table of `openssl speed`";
     source.mistake(&first.place, what, help);
     true
 }
@@ -377,7 +377,12 @@ pub(super) fn unit(value: Value<'_>) -> Option<Unit> {
     if unit.is_none() {
         value.mistake(
             format!("unit `{text}` is not known"),
-            format!("units are {KNOWN}"),
+            match text.as_str() {
+                "k" | "K" | "M" | "G" | "T" => format!(
+                    "`{text}` is a prefix alone: write the unit behind it, as `frames/s`, `bit/s`, or `B/s` for `openssl speed`"
+                ),
+                _ => format!("units are {KNOWN}"),
+            },
         );
     }
     unit

@@ -519,3 +519,14 @@ fn an_unknown_key_is_answered_with_the_nearest_one() {
     let mistakes = unreadable("t.csv", text).to_string();
     assert!(mistakes.contains("did you mean `columns`?"), "{mistakes}");
 }
+
+#[test]
+fn a_row_may_state_its_unit() {
+    let text = "| Metric | 64 B | 1518 B |\n| --- | ---: | ---: |\n| Throughput (kpps) | 1600 | 81 |\n\
+                | Throughput [Mbit/s] | 762 | 987 |\n";
+    let keys = "<!-- lint\nlink = \"1 Gbit/s\"\nlayer = \"L2\"\n-->\n\n";
+    let found = found(&format!("{keys}{text}"));
+    // 1 Gbit/s carries 1.488 Mpps of 64 B.
+    assert_eq!(found.len(), 1, "{found:?}");
+    assert_eq!(found[0].0, Rule::ExceedsLink, "{found:?}");
+}
