@@ -97,7 +97,13 @@ impl<'d> Map<'d> {
                 let meant = lacking.or_else(|| names::nearest(key, asked.iter().copied()));
                 // The nearest known name would show a part of a secret file.
                 let meant = meant.filter(|_| !document.source.secret);
-                let help = names::question(meant) + &names::list("key", &asked);
+                // `{ mtu: 1,500 B }` is a map of two keys.
+                let is_number = key.starts_with(|c: char| c.is_ascii_digit());
+                let help = if is_number && self.node.child(*entry).is_empty() {
+                    "a comma begins another key within { }: write the number before it without a comma".to_owned()
+                } else {
+                    names::question(meant) + &names::list("key", &asked)
+                };
                 self.node.child(*entry).key_mistake(what, help);
             }
         }
@@ -176,6 +182,18 @@ impl<'d> Node<'d> {
         results.into_iter().collect()
     }
 
+    /// Whether the node, or a value of this map, is this text.
+    fn has_value(self, wanted: &str) -> bool {
+        match &self.document.tree.item(self.id).kind {
+            Kind::Scalar { text, .. } => text == wanted,
+            Kind::Map(entries) => entries.iter().any(|entry| {
+                let kind = &self.document.tree.item(*entry).kind;
+                matches!(kind, Kind::Scalar { text, .. } if text == wanted)
+            }),
+            Kind::List(_) | Kind::Refused => false,
+        }
+    }
+
     /// Reads a named alternative: `name` alone, or `name: { … }` as a map of one key. Returns the
     /// value for the name and the node that holds its settings.
     ///
@@ -196,10 +214,16 @@ impl<'d> Node<'d> {
         let name = first.key_name().unwrap_or_default();
         let Some((_, value)) = known.iter().find(|(known, _)| *known == name) else {
             let names: Vec<_> = known.iter().map(|(name, _)| *name).collect();
-            return Err(first.key_mistake(
-                format!("{} is not known", self.document.source.the(noun, &name)),
-                names::help(&name, noun, &names),
-            ));
+            // `kind: mrr`, or `frames: { procedure: mrr }`.
+            let meant = names.iter().find(|name| first.has_value(name));
+            let help = match meant.filter(|_| !self.document.source.secret) {
+                Some(meant) => format!(
+                    "the {noun} is the key itself: write `{meant}: {{ … }}`, with its keys in the braces"
+                ),
+                None => names::help(&name, noun, &names),
+            };
+            let what = format!("{} is not known", self.document.source.the(noun, &name));
+            return Err(first.key_mistake(what, help));
         };
         match others.first() {
             None => Ok((*value, first)),

@@ -37,10 +37,17 @@ impl<'d> Node<'d> {
     /// Text without quotes, the notation of numbers and the like.
     fn plain(self, expected: &str) -> Result<&'d str, Reported> {
         match self.kind() {
-            Kind::Scalar { text, quoted: true } => Err(self.mistake(
-                format!("expected {expected}, found text in quotes"),
-                format!("write {} without quotes", self.quote(text, "it")),
-            )),
+            Kind::Scalar { text, quoted: true } => {
+                let is_number = text.starts_with(|c: char| c.is_ascii_digit());
+                // Without quotes a word would be refused too.
+                let help = if expected.contains("number") && !is_number {
+                    format!("write {expected} in digits, without quotes, for example `4`")
+                } else {
+                    format!("write {} without quotes", self.quote(text, "it"))
+                };
+                let what = format!("expected {expected}, found text in quotes");
+                Err(self.mistake(what, help))
+            }
             _ => self.scalar(expected),
         }
     }
@@ -235,7 +242,7 @@ impl<'d> Node<'d> {
     fn quantity<T: PartialOrd>(
         self,
         noun: &str,
-        read: impl FnOnce(&str) -> Result<T, ParseError>,
+        read: impl Fn(&str) -> Result<T, ParseError>,
         range: &RangeInclusive<T>,
         print: impl Fn(&T) -> String,
     ) -> Result<T, Reported> {
@@ -251,7 +258,14 @@ impl<'d> Node<'d> {
                 format!("the value is not a {noun}"),
                 "write a number and its unit",
             )),
-            Err(error) => Err(self.mistake(error.to_string(), error.help())),
+            Err(error) => {
+                let plain = without_thousands(text).filter(|plain| read(plain).is_ok());
+                let help = match plain {
+                    Some(plain) => format!("write `{plain}`, without a mark between thousands"),
+                    None => error.help().to_owned(),
+                };
+                Err(self.mistake(error.to_string(), help))
+            }
         }
     }
 
@@ -365,4 +379,18 @@ impl<'d> Node<'d> {
         }
         Ok(base16ct::mixed::decode_vec(text).expect("pairs of hexadecimal digits"))
     }
+}
+
+/// A quantity without marks between thousands: `1500 B` of `1,500 B`; `None` if it has none.
+fn without_thousands(text: &str) -> Option<String> {
+    let end = text.find(|c: char| !(c.is_ascii_digit() || ",'_ ".contains(c)))?;
+    let number = text[..end].trim_end();
+    let mut groups = number.split([',', '\'', '_', ' ']);
+    let first = groups
+        .next()
+        .filter(|first| (1..=3).contains(&first.len()))?;
+    let others: Vec<&str> = groups.collect();
+    let are_whole = others.iter().all(|group| group.len() == 3);
+    (are_whole && !others.is_empty())
+        .then(|| format!("{first}{} {}", others.concat(), &text[end..]))
 }

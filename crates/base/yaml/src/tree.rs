@@ -190,6 +190,13 @@ impl Builder<'_> {
                 self.refuse_properties(region, anchor, tag.is_some());
                 if self.expects_key() {
                     self.key(&text, region)
+                } else if style == ScalarStyle::Plain && self.continues_a_list(&text, region) {
+                    self.report(
+                        region,
+                        "this item goes on in a line that begins with `- `",
+                        "begin all items of a list in one column; text that holds ` - ` needs quotes",
+                    );
+                    self.attach(Kind::Refused, region);
                 } else {
                     // Kept for getters of numbers: `"5"` is text, and a quoted `null` is a word.
                     let quoted = style != ScalarStyle::Plain;
@@ -253,6 +260,13 @@ impl Builder<'_> {
                 "remove it: each key knows the type of its value",
             );
         }
+    }
+
+    /// Whether an item of a list holds the next one, which is indented further.
+    fn continues_a_list(&self, text: &str, region: Region) -> bool {
+        let is_item = self.frames.last().is_some_and(|frame| frame.keys.is_none());
+        // A region over several lines has no length.
+        is_item && region.length == usize::MAX && text.contains(" - ")
     }
 
     fn expects_key(&self) -> bool {
@@ -414,6 +428,11 @@ fn explain(info: &str) -> (String, &'static str) {
         (
             "a `:` is not allowed here".to_owned(),
             "text that holds `: ` needs quotes; a key starts its own line",
+        )
+    } else if has("did not find expected key") || has("did not find expected '-'") {
+        (
+            "this line does not begin in the column of those that it belongs to".to_owned(),
+            "begin all items of a list in one column, and all keys of a map in one column",
         )
     } else if has("tab") {
         ("a tab is not allowed here".to_owned(), "indent with spaces")

@@ -284,7 +284,8 @@ impl Draft {
 
     /// The cores of a lab's hosts are known only when they are reached.
     fn check_cores(&self, lab: &LabFile, host: &HostFacts) -> Option<Mistake> {
-        if lab.plan().hosts.is_some() {
+        // In memory a station has one core, whatever the host has.
+        if lab.plan().hosts.is_some() || lab.plan().kind == LabKind::Memory {
             return None;
         }
         host.lacks_cores(self.cell.stations?.cores, self.place(Axis::Cores))

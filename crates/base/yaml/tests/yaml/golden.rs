@@ -100,6 +100,11 @@ trials:
   - tcp:
     mtu: 1500 B
   - sctp: { mtu: 1500 B }
+  - tcp: { mtu: 1,500 B }
+  - tcp: { mtu: [\"1,500 B\", \"9'000B\", \"1,50 B\"] }
+  - kind: tcp
+    mtu: 1500 B
+  - transfers: { tool: udp, mtu: 1500 B }
   - ping
   - { tcp: { mtu: { a: 1 } }, udp: {} }
   -
@@ -137,6 +142,18 @@ name: other
 }
 
 #[test]
+fn a_number_in_words_is_to_be_written_in_digits() {
+    for (value, help) in [
+        ("\"four\"", "write a whole number in digits, without quotes, for example `4`"),
+        ("\"4\"", "write `4` without quotes"),
+    ] {
+        let text = format!("name: x\ntitle: y\ntrials: [ping: {{ mtu: 1500 B }}]\nrepeats: {value}\n");
+        let found = mistakes("c.yaml", &text).to_string();
+        assert!(found.contains(help), "{found}");
+    }
+}
+
+#[test]
 fn a_syntax_error_has_its_place_and_a_hint() {
     let mut all = String::new();
     for text in [
@@ -148,6 +165,8 @@ fn a_syntax_error_has_its_place_and_a_hint() {
         "trials: [a, b]]\n",
         "title: *emphasis*\n",
         "a: 1\n b: 2\n",
+        "trials:\n  - ping\n   - tcp\n",
+        "trials:\n  - ping\n - tcp\n",
         "name: x\ntitle: \u{1b}[2Jgone\n",
         "name: x\ntitle: bell\u{7}\n",
         "",

@@ -71,6 +71,20 @@ fn frames_per_s(bps: u64, layer: Layer, mix: &FrameMix) -> u64 {
     u64::try_from(u128::from(bps) * frames / (8 * bytes).max(1)).unwrap_or(u64::MAX)
 }
 
+/// A rate whose unit is another spelling of bits per second, as this project spells it: `1 Gbit`,
+/// `1 Gbps`, `1 Gb/s`.
+fn in_bits(text: &str) -> Option<String> {
+    let end = text.find(|c: char| c.is_ascii_alphabetic())?;
+    let unit = text[end..].trim();
+    let prefix = ["k", "M", "G", "T"];
+    let found = prefix.iter().find(|prefix| {
+        let unit = unit.to_lowercase();
+        let bare = unit.strip_prefix(&prefix.to_lowercase());
+        bare.is_some_and(|bare| ["bit", "bits", "bps", "b/s", "bit/sec", "b"].contains(&bare))
+    })?;
+    Some(format!("{} {found}bit/s", text[..end].trim()))
+}
+
 /// Reads a load.
 pub(crate) fn read(node: Node<'_>) -> Result<Rate, Reported> {
     let text = node.text()?;
@@ -91,7 +105,14 @@ pub(crate) fn read(node: Node<'_>) -> Result<Rate, Reported> {
                     "write for example `1 Gbit/s L1`, `1 Gbit/s L2` or `1 Gbit/s IP`, or frames/s";
                 return Err(node.mistake(what, help));
             }
-            Err(_) => FrameRate::parse(text).map(|rate| Rate::Frames(rate.fps())),
+            Err(_) => {
+                if let Some(rate) = in_bits(text) {
+                    let what = format!("`{text}` is no bit rate of a layer");
+                    let help = format!("write `{rate} L2`, or L1 or IP, or a rate in frames/s");
+                    return Err(node.mistake(what, help));
+                }
+                FrameRate::parse(text).map(|rate| Rate::Frames(rate.fps()))
+            }
         },
     };
     let rate = rate.map_err(|error| node.mistake(error.to_string(), error.help()))?;

@@ -67,6 +67,35 @@ trials:
 }
 
 #[test]
+fn a_procedure_is_a_trial_and_a_load_in_bits_has_a_layer() {
+    let of = |trial: &str| {
+        let text = format!("campaign: c\nduts: [direct]\ntrials:\n  - {trial}\n");
+        from_text("c.yaml", &text).unwrap_err().to_string()
+    };
+    for trial in [
+        "kind: mrr\n    frame: 64 B",
+        "frames: { procedure: mrr, frame: 64 B }",
+    ] {
+        let found = of(trial);
+        assert!(found.contains("write `mrr: { … }`"), "{found}");
+    }
+    for load in ["1 Gbit", "1 Gbps", "1Gb/s"] {
+        let found = of(&format!("mrr: {{ frame: 64 B, max_load: {load} }}"));
+        assert!(found.contains("write `1 Gbit/s L2`"), "{found}");
+    }
+}
+
+#[test]
+fn cores_of_a_lab_in_memory_are_one_whatever_the_host_has() {
+    let text = "campaign: c\nduts: [straight]\ntrials: [mrr: { frame: 64 B, cores: 4 }]\n";
+    let memory = LabFile::built_in_named("memory").unwrap();
+    let campaign = from_text("c.yaml", text).unwrap();
+    let found = campaign.plan(&memory, &HOST).unwrap_err().to_string();
+    assert!(found.contains("more than the one in memory"), "{found}");
+    assert!(!found.contains("of this host"), "{found}");
+}
+
+#[test]
 fn every_mistake_of_a_mix_or_a_goal_is_reported() {
     let mixes = [
         "{ 64 B: 7, 594: 4, 9300 B: 1 }",

@@ -5,7 +5,7 @@ use super::{GateError, Parser};
 use crate::analysis::gate::{Gate, GateLimit, GateReference, GateUnit};
 use plan::Bound;
 use std::ops::Range;
-use units::{BitRate, FrameRate, Layer};
+use units::{BitRate, ErrorKind, FrameRate, Layer};
 
 impl Parser<'_> {
     /// The condition of a comparison: a figure, or a share of another one.
@@ -122,7 +122,15 @@ impl Parser<'_> {
         } else {
             format!("`{text}` is no limit of `{quantity}`")
         };
-        self.error(at, problem, example(quantity))
+        // `1 Gbps` and the like have one spelling here, which the parser of rates knows.
+        let spelled = BitRate::parse(text, Layer::Payload).err();
+        let spelled = spelled.filter(|error| {
+            error.kind == ErrorKind::UnknownUnit && error.help().starts_with("write ")
+        });
+        match spelled.filter(|_| matches!(quantity, "throughput" | "efficiency")) {
+            Some(error) => self.error(at, error.to_string(), error.help().to_owned()),
+            None => self.error(at, problem, example(quantity)),
+        }
     }
 }
 

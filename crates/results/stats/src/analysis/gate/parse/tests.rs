@@ -257,3 +257,11 @@ fn a_mistake_is_shown_with_its_place_and_a_hint() {
         assert!(shown.contains(place) && shown.contains(words), "{shown}");
     }
 }
+
+#[test]
+fn another_spelling_of_a_rate_is_answered_with_ours() {
+    for spelled in ["1 Gbps", "1 gbps"] {
+        let found = error(&format!("throughput >= {spelled}"));
+        assert!(found.contains("write `1 Gbit/s`"), "{found}");
+    }
+}
