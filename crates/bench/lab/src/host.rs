@@ -47,7 +47,9 @@ pub fn environment(privilege: Option<Privilege>) -> Environment {
         let tools = scope.spawn(versions::installed);
         (machine::read(&Discipline::read()), join(tools))
     });
-    let versions = tools.into_iter().map(|(name, tool)| (name, tool.version));
+    let versions = tools
+        .into_iter()
+        .map(|(name, tool)| (name, tool.version.unwrap_or_else(|| "?".to_owned())));
     Environment {
         privilege: privilege
             .map_or("none needed", Privilege::describe)

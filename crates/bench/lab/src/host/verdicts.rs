@@ -94,8 +94,22 @@ fn judge_tool(known: &Known, installed: &BTreeMap<String, Installed>) -> Finding
     let Known { name, purpose, .. } = known;
     let finding = match installed.get(*name) {
         Some(its) => {
-            let found = format!("{}, {}", its.version, its.path.display());
+            let version = its.version.as_deref().unwrap_or("version not readable");
+            let found = format!("{version}, {}", its.path.display());
             match (&its.unfit, &its.limit) {
+                // Trials may need a version or a maker that nothing shows then.
+                (None, None) if its.version.is_none() => warning(
+                    name,
+                    &found,
+                    &format!(
+                        "`{name} {}` prints no version: it may be another program, or broken",
+                        known.version
+                    ),
+                    &format!(
+                        "run that command and read its message; or {}",
+                        how_to_get(name)
+                    ),
+                ),
                 (Some(problem), _) => missing(name, &found, problem, &how_to_get(name)),
                 (None, Some(problem)) => warning(name, &found, problem, &how_to_get(name)),
                 (None, None) => good(name, &found, purpose),

@@ -10,8 +10,8 @@ use std::thread;
 /// An installed program.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Installed {
-    /// The version that it reports; `?` if it reports none.
-    pub version: String,
+    /// The version that it reports; `None` if it reports none.
+    pub version: Option<String>,
     /// Its path.
     pub path: PathBuf,
     /// Why it does not serve: another maker's program of that name, or too old a version.
@@ -65,9 +65,9 @@ impl Installed {
     fn of(name: &str, path: PathBuf, said: Option<&str>) -> Self {
         // A program that says nothing of itself is not refused: a trial reports its error.
         let judge = |usage| said.and_then(|said| unfit(name, said, usage));
-        let version = said.and_then(find_version).unwrap_or("?");
+        let version = said.and_then(find_version);
         Self {
-            version: version.to_owned(),
+            version: version.map(str::to_owned),
             path,
             unfit: judge(Use::Plain),
             limit: judge(Use::BothWays),
@@ -83,11 +83,11 @@ mod tests {
     fn a_program_of_another_maker_is_installed_and_unfit() {
         let of = |name, said| Installed::of(name, PathBuf::from("/usr/bin/x"), Some(said));
         let ping = of("ping", "ping (GNU inetutils) 2.4\n");
-        assert_eq!(ping.version, "2.4");
+        assert_eq!(ping.version.as_deref(), Some("2.4"));
         assert!(ping.unfit.unwrap().contains("GNU inetutils"));
         let old = of("iperf3", "iperf 3.9 (cJSON 1.7.13)\n");
         assert_eq!(old.unfit, None);
         assert!(old.limit.unwrap().contains("3.11 or newer"));
-        assert_eq!(Installed::of("ping", PathBuf::new(), None).version, "?");
+        assert_eq!(Installed::of("ping", PathBuf::new(), None).version, None);
     }
 }

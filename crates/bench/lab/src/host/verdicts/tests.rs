@@ -27,7 +27,7 @@ fn good_facts() -> Facts {
             .iter()
             .map(|known| {
                 let installed = Installed {
-                    version: "1.0".to_owned(),
+                    version: Some("1.0".to_owned()),
                     path: Path::new("/usr/bin").join(known.name),
                     unfit: None,
                     limit: None,
@@ -196,6 +196,23 @@ fn a_cards_ring_and_interrupts_are_judged() {
         ..long
     };
     assert_eq!(judged(gone).status, Status::Missing);
+}
+
+#[test]
+fn a_program_without_a_readable_version_is_not_called_good() {
+    let mut facts = good_facts();
+    facts.tools.get_mut("openvpn").unwrap().version = None;
+    let findings = judge(&facts);
+    let finding = findings.iter().find(|its| its.name == "openvpn").unwrap();
+    assert_eq!(finding.status, Status::Warning);
+    assert_eq!(finding.found, "version not readable, /usr/bin/openvpn");
+    assert!(
+        finding
+            .why
+            .contains("`openvpn --version` prints no version"),
+        "{}",
+        finding.why
+    );
 }
 
 #[test]
