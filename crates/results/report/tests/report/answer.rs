@@ -158,3 +158,20 @@ fn what_the_machine_cannot_do_is_one_line() {
         "{brief}"
     );
 }
+
+#[test]
+fn known_answers_pass_or_fail_without_a_certainty() {
+    let mut journal = fixture::cards();
+    let is_kat = |cell: &plan::Cell| {
+        matches!(&cell.measurement, plan::Measurement::Device(plan::DeviceTest::Kat(_)))
+    };
+    journal.header.plan.cells.retain(is_kat);
+    let kept: Vec<String> = journal.header.plan.cells.iter().map(|cell| cell.id.clone()).collect();
+    journal.trials.retain(|trial| kept.contains(&trial.cell));
+    let (_, page) = parse(&journal);
+    let answer = text(select(&page, "#summary > .answer")[0]);
+    assert!(answer.contains("functional trial"), "{answer}");
+    for word in ["Certainty", "Fit to print", "Limit"] {
+        assert!(!answer.contains(word), "{answer}");
+    }
+}
