@@ -126,7 +126,7 @@ fn check(captures: &[Captured], asked: usize) -> Check {
         .map(|captured| {
             let why = match (&captured.file, &captured.problem) {
                 (None, Some(problem)) => problem.clone(),
-                _ => format!("{} frames were dropped", captured.contents.dropped),
+                _ => format!("frames dropped: {}", captured.contents.dropped),
             };
             format!("{}: {why}", captured.at.name())
         })
@@ -151,8 +151,8 @@ fn check(captures: &[Captured], asked: usize) -> Check {
             Explanation::new(
                 format!("the capture is incomplete: {detail}"),
                 "no core was idle to read the frames, or the disk has no room",
-                "capture less (`keep: sampled`, a smaller `snap`) or make room, then `cipherbench resume RUN \
-                 --invalid`",
+                "make room, then `cipherbench resume RUN --invalid`; or capture less (`keep: sampled`, a smaller \
+                 `snap`) in a new run",
             )
         }),
         detail,

@@ -119,6 +119,8 @@ pub struct Partly {
 /// Why a run has no figure of a cell, or of some of its repeats.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Lack {
+    /// The settings make every attempt fail.
+    Settings,
     /// Evidence speaks against a repeat.
     Invalid,
     /// A repeat failed.
@@ -376,6 +378,7 @@ impl Lack {
     fn first(cell: &CellResult) -> Option<Self> {
         let repeats = &cell.repeats;
         match () {
+            () if cell.reasons.first().is_some_and(stats::Reason::recurs) => Some(Self::Settings),
             () if repeats.invalid > 0 => Some(Self::Invalid),
             () if repeats.failed > 0 => Some(Self::Failed),
             // Neither invalid nor failed, so the others were not run, or skipped for lack of cores.
@@ -387,6 +390,10 @@ impl Lack {
     /// What to do, as a clause with the run's name.
     fn help(self, run: &str) -> String {
         let words = match self {
+            Self::Settings => {
+                return "change its settings as its row in the report says, in a new run"
+                    .to_owned();
+            }
             Self::Invalid => "repeat it while nothing else uses the machine",
             Self::Failed => "remove the cause and repeat it",
             Self::NotRun => "finish the run",
@@ -397,7 +404,7 @@ impl Lack {
         }
         let invalid = match self {
             Self::Invalid => " --invalid",
-            Self::Failed | Self::NotRun => "",
+            Self::Settings | Self::Failed | Self::NotRun => "",
         };
         format!("{words}: `cipherbench resume {run}{invalid}`")
     }

@@ -152,6 +152,15 @@ impl Reason {
             None => self.text.lines().next().unwrap_or_default().to_owned(),
         }
     }
+
+    /// Whether the remedy is to change the settings, so that the same trial would fail again.
+    #[must_use]
+    pub fn recurs(&self) -> bool {
+        let advice = self.explanation.as_ref().map(|found| &found.advice);
+        // Advice that names a repetition first is for causes that may go away.
+        advice
+            .is_some_and(|advice| advice.contains("in a new run") && !advice.contains("resume RUN"))
+    }
 }
 
 /// A repeat that was measured in a later sitting than the same repeat of another cell of its group.

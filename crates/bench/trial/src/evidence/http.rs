@@ -1,6 +1,6 @@
 //! Checks of the report of an HTTP client.
 
-use super::failure::{count, then_repeat, then_repeat_or};
+use super::failure::{count, then_repeat_or};
 use super::{Load, ToolObserved, check};
 use journal::record::{Check, Explanation, HttpFailure, HttpResult};
 
@@ -108,7 +108,7 @@ pub(super) fn schedule_kept(observed: &ToolObserved<'_>) -> Option<Check> {
                 count(unsent, planned, "transaction")
             ),
             "all connections were busy: the server, the path or the client does not carry this rate",
-            then_repeat("set a lower `transactions_per_s` or more `connections` in a new run"),
+            "set a lower `transactions_per_s` or more `connections`, in a new run",
         )
     });
     let detail = format!(

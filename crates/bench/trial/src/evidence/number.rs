@@ -71,10 +71,7 @@ pub(crate) fn differs(place: &str, crossed: u64, Bounds { least, most }: Bounds)
             count(least.saturating_sub(crossed), least, "frame")
         ),
         "the boxes put several frames into one, or part of the traffic took another way",
-        then_repeat_or(
-            "write `aggregate: on` for boxes that put several frames into one",
-            "look for a way past the tap",
-        ),
+        "write `aggregate: on` for boxes that put several frames into one, or look for a way past the tap, in a new run",
     )
 }
 

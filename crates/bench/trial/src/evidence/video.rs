@@ -1,6 +1,6 @@
 //! Checks of the video that stations sent, received and showed.
 
-use super::failure::{count, then_repeat, then_repeat_or};
+use super::failure::{count, then_repeat_or};
 use super::{Load, ToolObserved, check};
 use journal::record::{Check, Explanation, VideoResult, VideoStream};
 
@@ -47,7 +47,10 @@ pub(super) fn streams_sent_in_time(observed: &ToolObserved<'_>) -> Option<Check>
         Explanation::new(
             difference,
             cause,
-            then_repeat("stop what else uses this machine, or measure fewer `streams`"),
+            then_repeat_or(
+                "stop what else uses this machine",
+                "measure fewer `streams` in a new run",
+            ),
         )
     });
     let detail = format!(
@@ -141,7 +144,10 @@ pub(super) fn players_kept_up(observed: &ToolObserved<'_>) -> Option<Check> {
         Explanation::new(
             difference,
             "a player, or what passes packets to it, waited for a core that something else used",
-            then_repeat("stop what else uses this machine, or measure fewer `streams` or a smaller `picture`"),
+            then_repeat_or(
+                "stop what else uses this machine",
+                "measure fewer `streams` or a smaller `picture` in a new run",
+            ),
         )
     });
     let detail = format!(

@@ -25,10 +25,26 @@ fn blocks(run: &Run<'_>, out: &mut Blocks) {
         p {
             (count(Status::Invalid)) " of " (counted(cells.len(), "cell")) " invalid, " (count(Status::Failed))
             " failed. Where a cell has no figure, the tables below say so in its place. "
-            code { "cipherbench resume RUN --invalid" } " repeats these trials."
+            (remedy(run)) "."
         }
     });
     out.table(reasons);
+}
+
+/// How to get the figures that are missing. Trials whose settings cannot work fail in each
+/// repetition: their remedy is a change, and not `resume`.
+pub(crate) fn remedy(run: &Run<'_>) -> &'static str {
+    let reasons = || run.results.cells.iter().flat_map(|cell| &cell.reasons);
+    let lasting = reasons().filter(|reason| reason.recurs()).count();
+    match lasting {
+        0 => "cipherbench resume RUN --invalid repeats them",
+        all if all == reasons().count() => {
+            "repeated, they would fail again: make the change named with each, and begin a new run"
+        }
+        _ => {
+            "cipherbench resume RUN --invalid repeats them; those whose remedy is a new run would fail again"
+        }
+    }
 }
 
 /// The explanation of the first of several failures of one check.
@@ -54,12 +70,10 @@ const CELLS_NAMED: usize = 4;
 /// Why cells lack a figure, or some repeats of it: one row per reason, with the affected cells.
 /// Empty without reasons.
 fn reasons(run: &Run<'_>) -> Table {
-    let mut table = Table::new(
-        "Invalid and failed trials",
-        "their figures are not reported; cipherbench resume RUN --invalid repeats them",
-    )
-    .labels(["Cells", "Repeats"])
-    .texts(["Reason"]);
+    let note = format!("their figures are not reported; {}", remedy(run));
+    let mut table = Table::new("Invalid and failed trials", note)
+        .labels(["Cells", "Repeats"])
+        .texts(["Reason"]);
     let cells = run.results.cells.iter();
     let all = cells.flat_map(|cell| {
         let own = cell.reasons.iter();

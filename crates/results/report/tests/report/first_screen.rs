@@ -61,6 +61,29 @@ fn a_run_without_any_figure_says_what_kept_it_from_measuring() {
 }
 
 #[test]
+fn a_repetition_is_not_offered_where_the_settings_are_wrong() {
+    let offer = "--invalid repeats them";
+    let says = |journal: &Journal, words: &str| {
+        let brief = unbroken(&crate::brief(journal, None, 200, false));
+        assert!(brief.contains(words), "{words}: {brief}");
+        brief
+    };
+    let mut journal = all_invalid();
+    says(&journal, "cipherbench resume RUN --invalid repeats them");
+    for trial in &mut journal.trials {
+        if let Outcome::Invalid { measured, .. } = &mut trial.outcome {
+            for check in &mut measured.evidence.checks {
+                if let Some(explanation) = &mut check.explanation {
+                    explanation.advice = "raise `duration` in a new run".into();
+                }
+            }
+        }
+    }
+    let brief = says(&journal, "repeated, they would fail again");
+    assert!(!brief.contains(offer), "{brief}");
+}
+
+#[test]
 fn warnings_and_remedies_are_cut_before_devices() {
     let mut journal = all_invalid();
     // One cell keeps its figures, so that its table has rows to lose.

@@ -10,7 +10,7 @@ use crate::kit::table::{Cell, Table};
 use crate::layout::Run;
 use crate::order::grouped;
 use crate::topic;
-use crate::topic::trouble::kind;
+use crate::topic::trouble::{self, kind};
 use crate::{Folders, HTML_NAME};
 use guard::visible;
 use stats::WarningKind;
@@ -148,11 +148,16 @@ fn troubles(page: &mut Page, run: &Run<'_>, room: usize) {
     let reasons = reasons(run);
     // Both have a part, as neither explains the other.
     let mut own = page.empty();
-    print_reasons(&mut own, &reasons, room / 2);
+    print_reasons(&mut own, &reasons, trouble::remedy(run), room / 2);
     let of_doubts = room.saturating_sub(own.lines());
     doubts(page, run, of_doubts.min(DOUBT_LINES));
     let used = page.lines() - begin;
-    print_reasons(page, &reasons, room.saturating_sub(used));
+    print_reasons(
+        page,
+        &reasons,
+        trouble::remedy(run),
+        room.saturating_sub(used),
+    );
 }
 
 /// Warnings that may change a conclusion, before any table.
@@ -241,13 +246,12 @@ fn reasons(run: &Run<'_>) -> Vec<String> {
     texts
 }
 
-fn print_reasons(page: &mut Page, reasons: &[String], room: usize) {
+fn print_reasons(page: &mut Page, reasons: &[String], hint: &str, room: usize) {
     if reasons.is_empty() {
         return;
     }
     page.line("");
     page.title("Invalid and failed trials");
-    let hint = "`cipherbench resume RUN --invalid` repeats them";
     page.indented(hint, Style::dim);
     let room = (page.lines(), room.saturating_sub(4));
     let left = some(page, "  ", reasons.iter(), room);

@@ -179,6 +179,9 @@ pub(super) fn lacking(cell: &CellResult, of: &Estimate, repeats: u32) -> String 
         counted(missing, "repeat")
     );
     match reasons.next() {
+        Some(reason) if reason.recurs() => {
+            format!("{lead}: {}; its remedy is a new run.", reason.in_short())
+        }
         Some(reason) => format!(
             "{lead}: {}; `cipherbench resume RUN --invalid` repeats invalid and failed trials.",
             reason.in_short()
