@@ -66,7 +66,7 @@ fn charts_name_the_crossover_the_saturation_and_the_second_card() {
     for words in [
         "faster than cpu from about 30 in parallel on: slower at 20, faster at 40 and more",
         "2 devices beside 1: 2.00 times the peak of card",
-        "equals cpu everywhere, as if the CPU did the work",
+        "equals cpu at every size measured, as if the CPU did the work",
         "card equals CPU",
         "published: host one, CPU",
     ] {

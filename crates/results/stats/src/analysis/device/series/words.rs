@@ -32,6 +32,23 @@ fn number(axis: DeviceAxis, n: impl std::fmt::Display) -> String {
     }
 }
 
+/// The name of a measured number: `every size measured`.
+const fn measured(axis: DeviceAxis) -> &'static str {
+    match axis {
+        DeviceAxis::Bytes => "size measured",
+        DeviceAxis::AtOnce => "parallelism measured",
+        DeviceAxis::Depth => "queue depth measured",
+    }
+}
+
+const fn plural(axis: DeviceAxis) -> &'static str {
+    match axis {
+        DeviceAxis::Bytes => "sizes",
+        DeviceAxis::AtOnce => "levels of parallelism",
+        DeviceAxis::Depth => "queue depths",
+    }
+}
+
 /// An interpolated number, rounded to two digits.
 fn about(n: f64) -> u64 {
     let step = 10_f64.powf((n.max(1.0).log10().floor() - 1.0).max(0.0));
@@ -127,9 +144,15 @@ pub(super) fn crossover(
         format!("{} at {}", times(last.ratio), number(axis, last.n))
     });
     // A single number has no course.
-    let everywhere = match found.points.as_slice() {
-        [only] => format!("at {}", number(axis, only.n)),
-        _ => "everywhere".to_owned(),
+    let (at_all, at_none) = match found.points.as_slice() {
+        [only] => {
+            let only = format!("at {}", number(axis, only.n));
+            (only.clone(), only)
+        }
+        _ => {
+            let noun = measured(axis);
+            (format!("at every {noun}"), format!("at any {noun}"))
+        }
     };
     let range = if times(low) == times(high) {
         times(low)
@@ -142,15 +165,15 @@ pub(super) fn crossover(
     };
     match (found.course, found.crosses_at) {
         _ if equals_cpu => {
-            format!("equals {cpu} {everywhere}, as if the CPU did the work: {range}")
+            format!("equals {cpu} {at_all}, as if the CPU did the work: {range}")
         }
-        (Course::Faster, _) => format!("faster than {cpu} {everywhere}: {range}"),
-        (Course::Slower, _) => format!("slower than {cpu} {everywhere}: {range}"),
+        (Course::Faster, _) => format!("faster than {cpu} {at_all}: {range}"),
+        (Course::Slower, _) => format!("slower than {cpu} {at_all}: {range}"),
         (Course::Same, _) if found.in_one_repeat() => {
             format!("{range} the rate of {cpu}, in one repeat")
         }
         (Course::Same, _) => {
-            format!("not distinguishable from {cpu} {everywhere}: {range}")
+            format!("not distinguishable from {cpu} {at_none}: {range}")
         }
         (Course::FasterFrom, Some(at)) => {
             let from = found.faster_from.unwrap_or(0);
@@ -176,14 +199,17 @@ pub(super) fn crossover(
         }
         // A ratio may be on the other side of 1, within the spread of the repeats.
         (Course::NotFaster, _) if high > 1.0 => {
-            format!("not distinguishably faster than {cpu}: {range}")
+            format!("not distinguishably faster than {cpu} {at_none}: {range}")
         }
-        (Course::NotFaster, _) => format!("faster than {cpu} at no number: {range}"),
+        (Course::NotFaster, _) => format!("not faster than {cpu} {at_none}: {range}"),
         (Course::NotSlower, _) if low < 1.0 => {
-            format!("not distinguishably slower than {cpu}: {range}")
+            format!("not distinguishably slower than {cpu} {at_none}: {range}")
         }
-        (Course::NotSlower, _) => format!("slower than {cpu} at no number: {range}"),
-        _ => format!("faster than {cpu} at some numbers and slower at others: {range}"),
+        (Course::NotSlower, _) => format!("not slower than {cpu} {at_none}: {range}"),
+        _ => {
+            let noun = plural(axis);
+            format!("faster than {cpu} at some {noun} and slower at others: {range}")
+        }
     }
 }
 
