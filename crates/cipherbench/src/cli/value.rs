@@ -41,14 +41,19 @@ pub(super) fn age(text: &str) -> Result<Duration, String> {
         .map_err(|_| "write a number of days or hours, such as `30d` or `12h`".to_owned())
 }
 
-/// A length in bytes, with or without its unit.
+/// A length in bytes, with or without a unit.
 pub(super) fn length(text: &str) -> Result<u16, String> {
-    let number = text.strip_suffix('B').unwrap_or(text).trim();
-    match number.parse() {
-        Ok(bytes) if bytes > 0 => Ok(bytes),
-        _ => Err(
-            "write whole bytes from 1 to 65535, with or without the unit: `64` or `64B`".to_owned(),
-        ),
+    let text = text.trim();
+    let bytes = match text.parse() {
+        Ok(bytes) => Ok(bytes),
+        Err(_) => units::Bytes::parse(text).map(units::Bytes::get),
+    };
+    match bytes.map(u16::try_from) {
+        Ok(Ok(bytes)) if bytes > 0 => Ok(bytes),
+        Ok(_) => Err("take from 1 B to 65535 B, which is the longest packet of IP".to_owned()),
+        Err(error) => Err(format!(
+            "{error}: write whole bytes with or without a unit, as `64`, `64B` or `1 KiB`"
+        )),
     }
 }
 

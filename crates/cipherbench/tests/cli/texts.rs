@@ -286,9 +286,12 @@ pub(crate) fn a_length_may_have_its_unit() {
     };
     speed("64B").exits(0);
     speed("64 B,128").exits(0);
-    speed("64K")
+    speed("1 KiB").exits(0);
+    speed("0.5 KiB,1kB").exits(0);
+    speed("64 KiB").exits(2).says("take from 1 B to 65535 B");
+    speed("64 x")
         .exits(2)
-        .says("write whole bytes from 1 to 65535");
+        .says("write whole bytes with or without a unit, as `64`, `64B` or `1 KiB`");
 }
 
 pub(crate) fn check_refuses_what_this_host_or_a_named_lab_lacks() {
