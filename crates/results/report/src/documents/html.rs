@@ -9,7 +9,7 @@ mod summary;
 use super::text::{command, folder, provenance, with_folder};
 use crate::kit::chart;
 use crate::kit::format::counted;
-use crate::kit::html::{figure, rich, table};
+use crate::kit::html::{breakable, figure, rich, table};
 use crate::kit::section::{Block, Document, Section};
 use crate::layout::Run;
 use crate::topic;
@@ -215,7 +215,7 @@ fn warnings(run: &Run<'_>) -> Markup {
                     @if !warning.cells.is_empty() && warning.cells.len() < run.results.cells.len() {
                         details {
                             summary { (counted(warning.cells.len() as u64, "cell")) }
-                            ul.plain { @for cell in &warning.cells { li { code { (cell) } } } }
+                            ul.plain { @for cell in &warning.cells { li { code { (breakable(cell)) } } } }
                         }
                     }
                 }

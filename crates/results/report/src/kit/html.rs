@@ -42,9 +42,19 @@ pub(crate) fn rich(text: &str) -> Markup {
         @for span in spans(text) {
             @match span {
                 Span::Text(text) => { (unbroken(text)) },
-                Span::Code(code) => { code { (code) } },
+                Span::Code(code) => { code { (breakable(code)) } },
             }
         }
+    }
+}
+
+/// An id that a narrow screen breaks behind its separators and not within a word:
+/// `tcp/mtu=1500/cores=2`.
+pub(crate) fn breakable(id: &str) -> Markup {
+    let mut parts = id.split_inclusive(['/', '=', ',']);
+    html! {
+        (parts.next().unwrap_or_default())
+        @for part in parts { wbr; (part) }
     }
 }
 
@@ -207,7 +217,9 @@ fn table_cell(table: &Table, row: usize, column: usize, cell: &Cell) -> Markup {
             Kind::Repeated => {},
             Kind::Label => {
                 @let rows = span(&table.rows, row, column);
-                th scope="row" rowspan=[rows] class=[class] { (cell.text) }
+                th scope="row" rowspan=[rows] class=[class] {
+                    @if is_long { (breakable(&cell.text)) } @else { (cell.text) }
+                }
             },
             Kind::Reason => td class=[class] {
                 (rich(&cell.text))
@@ -280,6 +292,23 @@ mod tests {
         let code = "measured by <code>cipherbench run &lt;x&gt;</code>";
         assert!(text.contains(code), "{text}");
         assert_eq!(text.matches('`').count(), 1, "{text}");
+    }
+
+    #[test]
+    fn ids_break_behind_their_separators() {
+        let text = rich("`tcp/mtu=1500/cores=2`").into_string();
+        assert_eq!(
+            text,
+            "<code>tcp/<wbr>mtu=<wbr>1500/<wbr>cores=<wbr>2</code>"
+        );
+        let mut long = Table::new("", "").labels(["a"]).figures(["b"]);
+        let id = "tcp/mtu=1500/cores=2/offloads=off/direct";
+        long.push(vec![Cell::label(id), Cell::plain("1")]);
+        let text = table(&long).into_string();
+        assert!(
+            text.contains("offloads=<wbr>off/<wbr>direct</th>"),
+            "{text}"
+        );
     }
 
     #[test]

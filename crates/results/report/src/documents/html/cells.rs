@@ -2,7 +2,7 @@
 
 use crate::kit::cells::reason_cell;
 use crate::kit::format::{bit_rate, command_line, counted, percent, time};
-use crate::kit::html::{rich, table};
+use crate::kit::html::{breakable, rich, table};
 use crate::kit::table::{Cell, Table};
 use crate::layout::Run;
 use crate::layout::evidence::{form, key_name, of_trial, outcome_name};
@@ -30,7 +30,7 @@ fn one(run: &Run<'_>, cell: &CellResult) -> Markup {
     let trials: Vec<&TrialRecord> = run.trials(cell).collect();
     html! {
         details.cell {
-            summary { code { (cell.id) } " " span class=(class(cell)) { (verdict(cell)) }
+            summary { code { (breakable(&cell.id)) } " " span class=(class(cell)) { (verdict(cell)) }
                 @if cell.insecure.is_some() { " " span.verdict.bad { "insecure" } }
             }
             @if let Some(why) = &cell.insecure { p.small { b { "insecure" } ": " (rich(why)) } }
