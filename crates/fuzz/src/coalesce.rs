@@ -8,7 +8,9 @@ use wire::checksum;
 use wire::coalesce::{Coalescer, Joinable};
 use wire::ethernet::EthernetView;
 use wire::headers::IpView;
-use wire::vnet::{Gso, VnetHeader};
+use wire::oracle::Tunnel;
+use wire::overlay::Inner;
+use wire::vnet::{Gso, Outer, VnetHeader};
 
 /// Maximum number of packets per run.
 const PACKETS_MAX: usize = 300;
@@ -25,6 +27,7 @@ fn input(u: &mut Unstructured<'_>) -> Result<(Vec<Vec<u8>>, Joinable, bool)> {
     let joinable = Joinable {
         tcp: u.ratio(7, 8)?,
         udp: u.ratio(7, 8)?,
+        tunnel: u.ratio(7, 8)?,
     };
     let link: bool = u.arbitrary()?;
     let mut queues: Vec<Vec<Vec<u8>>> = Vec::new();
@@ -61,7 +64,11 @@ fn flow(u: &mut Unstructured<'_>, link: bool) -> Result<Vec<Vec<u8>>> {
             // ACK and perhaps PSH, since segments with other flags do not join.
             fields.flags = 0x10 | fields.flags & 8;
         }
-        (fields.cut(u.int_in_range(60..=1500)?), fields.ipv6)
+        let segment_bytes = u.int_in_range(60..=1500)?;
+        match packets::tunnel(u)? {
+            Some(tunnel) => (inside(u, &tunnel, &fields.cut(segment_bytes))?, tunnel.ipv6),
+            None => (fields.cut(segment_bytes), fields.ipv6),
+        }
     };
     let link = if link {
         packets::link_header(u, ipv6)?
@@ -75,6 +82,22 @@ fn flow(u: &mut Unstructured<'_>, link: bool) -> Result<Vec<Vec<u8>>> {
         frames.push([&link[..], &packets::ip_packet(u)?].concat());
     }
     Ok(frames)
+}
+
+/// Packets in a tunnel, some of them with a changed bit and valid inner checksums.
+fn inside(u: &mut Unstructured<'_>, tunnel: &Tunnel, inner: &[Vec<u8>]) -> Result<Vec<Vec<u8>>> {
+    let mut packets = Vec::new();
+    for (packet, index) in inner.iter().zip(0..) {
+        let mut packet = packet.clone();
+        if u.ratio(1, 8).unwrap_or(false) {
+            // Not the version, by which the packet is put into a frame.
+            let at = u.int_in_range(1..=packet.len().min(80) - 1)?;
+            packet[at] ^= 1 << u.int_in_range(0..=7)?;
+            packets::make_checksums_right(&mut packet);
+        }
+        packets.push(tunnel.wrap_packet(&packet, index));
+    }
+    Ok(packets)
 }
 
 /// Changes some packets: a byte, the length, or a header field with a valid checksum.
@@ -116,9 +139,17 @@ fn check(frames: &[Vec<u8>], joinable: Joinable, link: bool) {
         };
         let ip = IpView::parse(&whole[link_bytes..]).expect("a whole packet");
         assert_eq!(link_bytes + ip.total_bytes, whole.len());
-        assert_eq!(usize::from(vnet.csum_start), link_bytes + ip.header_bytes);
+        let inner = match vnet.outer {
+            Outer::None => None,
+            _ => Inner::find(&whole[link_bytes..], &ip),
+        };
+        let transport_at =
+            inner.map_or(ip.header_bytes, |inner| inner.at + inner.view.header_bytes);
+        assert_eq!(usize::from(vnet.csum_start), link_bytes + transport_at);
         assert!(ip.header_checksum_is_valid(&whole[link_bytes..]));
-        let allowed = if ip.protocol == wire::headers::TCP {
+        let allowed = if vnet.outer != Outer::None {
+            joinable.tunnel && joinable.tcp
+        } else if ip.protocol == wire::headers::TCP {
             joinable.tcp
         } else {
             joinable.udp
@@ -175,6 +206,14 @@ fn by_flow(frames: impl Iterator<Item = Vec<u8>>, link: bool) -> BTreeMap<Vec<u8
                 && (unchecked || view.transport_checksum_is_valid(ip, checksum::portable))
             {
                 ip[at..at + 2].fill(0);
+            }
+            // The same of an inner packet, which a segmenter renumbers too.
+            if let Some(inner) = Inner::find(ip, &view) {
+                let inner = &mut ip[inner.at..];
+                if inner[0] >> 4 == 4 && inner[6] & 0x40 != 0 {
+                    inner[4..6].fill(0);
+                    inner[10..12].fill(0);
+                }
             }
             // Identifications of packets that may not be fragmented have no meaning (RFC 6864
             // §4.1).

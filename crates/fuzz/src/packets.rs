@@ -3,7 +3,8 @@
 use arbitrary::{Result, Unstructured};
 use wire::checksum;
 use wire::headers::{IpView, TCP, UDP, put16};
-use wire::oracle::Fields;
+use wire::oracle::{Fields, Tunnel};
+use wire::overlay::{GENEVE_PORT, OLD_VXLAN_PORT, VXLAN_PORT};
 
 /// TCP and UDP packets of a few hosts, so that packets share flows.
 pub(crate) fn fields(u: &mut Unstructured<'_>, payload_max: usize) -> Result<Fields> {
@@ -41,6 +42,25 @@ pub(crate) fn fields(u: &mut Unstructured<'_>, payload_max: usize) -> Result<Fie
         options,
         payload,
     })
+}
+
+/// An overlay network, for one packet of four.
+pub(crate) fn tunnel(u: &mut Unstructured<'_>) -> Result<Option<Tunnel>> {
+    if !u.ratio(1, 4)? {
+        return Ok(None);
+    }
+    Ok(Some(Tunnel {
+        ipv6: u.arbitrary()?,
+        port: *u.choose(&[VXLAN_PORT, OLD_VXLAN_PORT, GENEVE_PORT])?,
+        source: u.int_in_range(50_000..=50_001)?,
+        options: *u.choose(&[0, 1, 63])?,
+        tag: u.arbitrary()?,
+        checked: u.ratio(1, 4)?,
+        tos: u.arbitrary()?,
+        ttl: u.arbitrary()?,
+        id: u.arbitrary()?,
+        network: u.int_in_range(1..=2)?,
+    }))
 }
 
 /// An IP packet with any part possibly wrong except the length, without which no parser accepts it.

@@ -115,10 +115,7 @@ impl LinkPort {
             ports.push(Self {
                 receiver,
                 sender: Sender::new(&interface)?,
-                joinable: Joinable {
-                    tcp: false,
-                    udp: false,
-                },
+                joinable: Joinable::NONE,
                 errors: ErrorWatch::default(),
                 deafness: deafness.clone(),
                 socket,
@@ -129,6 +126,8 @@ impl LinkPort {
             // The answer is the interface's, so one queue asks for all.
             tcp: wanted.tso && ports[0].probe(Gso::Tcp4).is_ok(),
             udp: wanted.uso && ports[0].probe(Gso::UdpL4).is_ok(),
+            // The header of packet sockets has no field for it.
+            tunnel: false,
         };
         for port in &mut ports {
             port.joinable = joinable;

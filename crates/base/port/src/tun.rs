@@ -3,16 +3,20 @@
 //! Each packet has a `virtio_net_hdr` in front. The accepted kinds of super-packets are determined
 //! by writing one of each kind: a successful ioctl proves little. The probes are addressed to
 //! 255.255.255.255 from 0.0.0.0, which no kernel forwards or answers.
+//!
+//! The header is that of tunnel super-packets, 24 bytes, whatever the kernel supports: every kernel
+//! accepts a longer header, and ignores what it does not know.
 
 use crate::kernel::{check, request_for};
 use crate::{CLEAR_BUFFER_BYTES, ClearPort, probe, steering};
 use arrayvec::ArrayVec;
 use std::fs::{File, OpenOptions};
-use std::io::{self, IoSlice, Read, Write};
+use std::io::{self, IoSlice, IoSliceMut, Read, Write};
 use std::os::fd::{AsFd, AsRawFd, BorrowedFd};
 use std::os::unix::fs::OpenOptionsExt;
 use wire::coalesce::{Joinable, SEGMENTS_MAX};
-use wire::vnet::{Gso, VNET_HEADER_BYTES, VnetHeader};
+use wire::ethernet;
+use wire::vnet::{Gso, Outer, VNET_HEADER_BYTES, VNET_TUNNEL_HEADER_BYTES, VnetHeader};
 
 const TUN_DEVICE: &str = "/dev/net/tun";
 
@@ -20,6 +24,8 @@ const TUN_DEVICE: &str = "/dev/net/tun";
 const F_CSUM: libc::c_uint = 0x01;
 const F_TSO: libc::c_uint = 0x02 | 0x04;
 const F_USO: libc::c_uint = 0x20 | 0x40;
+/// Tunnels without an outer UDP checksum. Those with one are segmented by the kernel.
+const F_UDP_TUNNEL: libc::c_uint = 0x80;
 
 /// `TUNSETSTEERINGEBPF` of linux/if_tun.h.
 const SET_STEERING: libc::Ioctl = 0x8004_54e0u32 as libc::Ioctl;
@@ -40,6 +46,29 @@ pub struct TunOffloads {
     pub tso: bool,
     /// UDP super-packets.
     pub uso: bool,
+    /// TCP super-packets in UDP tunnels: VXLAN and Geneve without an outer checksum. They need
+    /// `tso`, and Linux 6.17.
+    pub tunnel: bool,
+}
+
+impl TunOffloads {
+    /// Every offload.
+    pub const ALL: Self = Self {
+        tso: true,
+        uso: true,
+        tunnel: true,
+    };
+    /// No offload.
+    pub const NONE: Self = Self {
+        tso: false,
+        uso: false,
+        tunnel: false,
+    };
+
+    /// Whether `self` has no offload that `other` lacks.
+    const fn is_within(self, other: Self) -> bool {
+        (other.tso || !self.tso) && (other.uso || !self.uso) && (other.tunnel || !self.tunnel)
+    }
 }
 
 /// Error of a TUN device.
@@ -67,6 +96,8 @@ pub enum TunError {
 pub struct Tun {
     file: File,
     joinable: Joinable,
+    /// What the kernel expects on top of the offset of an outer UDP header.
+    outer_shift: u16,
 }
 
 impl Tun {
@@ -116,15 +147,13 @@ impl Tun {
         request.ifr_ifru.ifru_flags = flags as libc::c_short;
         // SAFETY: TUNSETIFF takes an ifreq.
         unsafe { ioctl(&file, libc::TUNSETIFF, &mut request) }.map_err(refused)?;
-        let mut header_bytes = VNET_HEADER_BYTES as libc::c_int;
+        let mut header_bytes = VNET_TUNNEL_HEADER_BYTES as libc::c_int;
         // SAFETY: TUNSETVNETHDRSZ takes an int.
         unsafe { ioctl(&file, libc::TUNSETVNETHDRSZ, &mut header_bytes) }.map_err(refused)?;
         Ok(Self {
             file,
-            joinable: Joinable {
-                tcp: false,
-                udp: false,
-            },
+            joinable: Joinable::NONE,
+            outer_shift: 0,
         })
     }
 
@@ -149,23 +178,32 @@ impl Tun {
     /// The setting belongs to the device, the permitted writes to the queue: so it is called for
     /// each queue.
     pub fn enable_offloads(&mut self, wanted: TunOffloads) -> TunOffloads {
+        let wanted = TunOffloads {
+            // Its header is little-endian even where the rest of it is not.
+            tunnel: wanted.tunnel && wanted.tso && cfg!(target_endian = "little"),
+            ..wanted
+        };
         // From most to least. The last one only needs the kernel's checksum flag, and proves
-        // nothing.
-        let candidates = [(true, true), (true, false), (false, true), (false, false)]
-            .map(|(tso, uso)| TunOffloads { tso, uso });
+        // nothing. Kernels with tunnels have the other two.
+        let candidates = [
+            (true, true, true),
+            (true, false, true),
+            (true, true, false),
+            (true, false, false),
+            (false, true, false),
+            (false, false, false),
+        ]
+        .map(|(tso, uso, tunnel)| TunOffloads { tso, uso, tunnel });
         let granted = candidates.into_iter().find(|candidate| {
-            (wanted.tso || !candidate.tso)
-                && (wanted.uso || !candidate.uso)
+            candidate.is_within(wanted)
                 && self.set_offloads(*candidate).is_ok()
                 && self.probe(*candidate).is_ok()
         });
-        let granted = granted.unwrap_or(TunOffloads {
-            tso: false,
-            uso: false,
-        });
+        let granted = granted.unwrap_or(TunOffloads::NONE);
         self.joinable = Joinable {
             tcp: granted.tso,
             udp: granted.uso,
+            tunnel: granted.tunnel,
         };
         granted
     }
@@ -177,6 +215,9 @@ impl Tun {
         }
         if offloads.uso {
             flags |= F_USO;
+        }
+        if offloads.tunnel {
+            flags |= F_UDP_TUNNEL;
         }
         // SAFETY: TUNSETOFFLOAD takes its argument by value.
         let result = unsafe {
@@ -199,18 +240,48 @@ impl Tun {
         if offloads.uso {
             self.send(&vnet, &packet, &[])?;
         }
+        if offloads.tunnel {
+            self.probe_tunnel()?;
+        }
         Ok(())
+    }
+
+    /// Writes a tunnel's super-packet, and learns how the kernel wants its offset.
+    ///
+    /// Linux 6.17 and 6.18 demand an Ethernet header's length in front of the outer IP header, also
+    /// of a TUN device, whose packets have none (`virtio_net_hdr_tnl_to_skb`). They use the offset
+    /// for nothing else: the IP layer sets that of the UDP header itself.
+    fn probe_tunnel(&mut self) -> io::Result<()> {
+        let (vnet, packet) = probe::tunnel_super_packet();
+        let mut outcome = Ok(());
+        for shift in [0, ethernet::HEADER_BYTES as u16] {
+            self.outer_shift = shift;
+            outcome = self.send(&vnet, &packet, &[]);
+            if outcome.is_ok() {
+                break;
+            }
+        }
+        outcome
     }
 }
 
 impl ClearPort for Tun {
     fn recv<'a>(&'a mut self, buffer: &'a mut [u8]) -> io::Result<(&'a mut [u8], usize)> {
-        let bytes = self.file.read(&mut buffer[..CLEAR_BUFFER_BYTES])?;
+        // The packet must follow the fields that it is described by; those of a tunnel follow from
+        // the packet.
+        let mut header = [0; VNET_TUNNEL_HEADER_BYTES];
+        let (fields, packet) = buffer[..CLEAR_BUFFER_BYTES].split_at_mut(VNET_HEADER_BYTES);
+        let bytes = self
+            .file
+            .read_vectored(&mut [IoSliceMut::new(&mut header), IoSliceMut::new(packet)])?;
+        fields.copy_from_slice(&header[..VNET_HEADER_BYTES]);
+        let bytes = bytes.saturating_sub(VNET_TUNNEL_HEADER_BYTES - VNET_HEADER_BYTES);
         Ok((buffer, bytes))
     }
 
     fn send(&mut self, vnet: &VnetHeader, headers: &[u8], payload: &[&[u8]]) -> io::Result<()> {
-        let vnet = vnet.to_bytes();
+        debug_assert!(vnet.outer == Outer::None || vnet.gso != Gso::UdpL4);
+        let vnet = vnet.to_tunnel_bytes(self.outer_shift);
         let mut parts: ArrayVec<IoSlice<'_>, { SEGMENTS_MAX + 2 }> = ArrayVec::new();
         parts.push(IoSlice::new(&vnet));
         if !headers.is_empty() {

@@ -365,6 +365,7 @@ fn a_super_packet_of_a_vlan_keeps_its_tags_and_offsets() {
                 gso_size: 1000,
                 csum_start: offset + 20,
                 csum_offset: 6,
+                ..VnetHeader::PLAIN
             };
             let (headers, payload) = frame.split_at(usize::from(offset) + 28);
             a.send(&vnet, headers, &[payload]).unwrap();

@@ -15,9 +15,10 @@ use wire::coalesce::{Coalescer, Joinable};
 use wire::headers::IpView;
 use wire::vnet::{Gso, NEEDS_CSUM, VNET_HEADER_BYTES, VnetHeader};
 
+/// What every supported kernel has.
 const ALL: TunOffloads = TunOffloads {
-    tso: true,
-    uso: true,
+    tunnel: false,
+    ..TunOffloads::ALL
 };
 
 /// Runs `test` on a thread in a new network namespace, which ends with the thread.
@@ -132,10 +133,7 @@ fn a_udp_train_passes_as_one_super_packet_in_both_directions() {
 fn without_offloads_no_super_packet_arrives() {
     in_namespace(|| {
         let mut tun = open(1).remove(0);
-        let off = TunOffloads {
-            tso: false,
-            uso: false,
-        };
+        let off = TunOffloads::NONE;
         assert_eq!(tun.enable_offloads(off), off);
         let socket = UdpSocket::bind("10.9.0.1:0").unwrap();
         socket.send_to(&[7; 1200], "10.9.0.2:9").unwrap();
@@ -172,7 +170,7 @@ fn each_offload_has_its_own_switch() {
     in_namespace(|| {
         let mut tun = open(1).remove(0);
         for (tso, uso) in [(true, true), (true, false), (false, true), (false, false)] {
-            let wanted = TunOffloads { tso, uso };
+            let wanted = TunOffloads { tso, uso, ..ALL };
             assert_eq!(tun.enable_offloads(wanted), wanted);
         }
     });
@@ -250,6 +248,7 @@ fn datagrams_without_a_checksum_are_accepted_as_one_super_packet() {
             Joinable {
                 tcp: true,
                 udp: true,
+                tunnel: true,
             },
             wire::checksum::portable,
         );

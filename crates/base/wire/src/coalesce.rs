@@ -9,6 +9,10 @@
 //! checksum of theirs could show a corruption. Linux accepts a super-packet only with a checksum to
 //! complete, so they have one if it segments them.
 //!
+//! TCP packets in overlay datagrams without a checksum (VXLAN and Geneve over IPv4) join as inner
+//! packets, if all bytes around them are equal: the outer headers then differ in nothing but their
+//! identification and lengths, which a segmenter writes anew.
+//!
 //! Ethernet frames join as well, when their link headers are equal too.
 //!
 //! Flows do not wait for one another, but packets of one flow keep their order. No packet is held
@@ -17,7 +21,8 @@
 use crate::checksum::{self, Sum, word};
 use crate::ethernet::{self, EthernetView};
 use crate::headers::{IpView, TCP, UDP, be16, be32, put16};
-use crate::vnet::{Gso, NEEDS_CSUM, VnetHeader};
+use crate::overlay::{Inner, OUTER_BYTES_MAX};
+use crate::vnet::{Gso, NEEDS_CSUM, Outer, VnetHeader};
 use arrayvec::ArrayVec;
 
 /// Runs open in parallel; a further flow closes one, in turn.
@@ -27,7 +32,8 @@ pub const SEGMENTS_MAX: usize = 128;
 /// Limit of an IP packet's length field. A frame is kept within it too, including its link header:
 /// the kernel would segment a longer one in software.
 const PACKET_BYTES_MAX: usize = 65_535;
-const HEADERS_MAX: usize = ethernet::HEADER_BYTES_MAX + 40 + 60;
+const HEADERS_MAX: usize = ethernet::HEADER_BYTES_MAX + OUTER_BYTES_MAX + 40 + 60;
+const UDP_BYTES: usize = 8;
 
 const DONT_FRAGMENT: u8 = 0x40;
 const ACK: u8 = 0x10;
@@ -40,6 +46,17 @@ pub struct Joinable {
     pub tcp: bool,
     /// UDP (USO).
     pub udp: bool,
+    /// TCP in a UDP tunnel over IPv4.
+    pub tunnel: bool,
+}
+
+impl Joinable {
+    /// No super-packets.
+    pub const NONE: Self = Self {
+        tcp: false,
+        udp: false,
+        tunnel: false,
+    };
 }
 
 /// The destination of packets: a virtio header, the packet's headers with its link header in front,
@@ -58,10 +75,7 @@ impl<F: FnMut(&VnetHeader, &[u8], &[&[u8]], usize)> Sink for F {
 /// One flow's packets so far; empty when `payload` is.
 struct Run<'a> {
     /// The whole first packet; its headers are the template of the super-packet.
-    first: Packet<'a>,
-    view: IpView,
-    /// IP and transport header.
-    header_bytes: usize,
+    first: Segment<'a>,
     /// Payload of the first packet, and therefore of all but the last.
     segment_bytes: usize,
     payload_bytes: usize,
@@ -73,7 +87,34 @@ struct Run<'a> {
     payload: ArrayVec<&'a [u8], SEGMENTS_MAX>,
 }
 
-/// An IP packet and its link header, often empty, directly in front of it.
+/// A packet that may join.
+#[derive(Clone, Copy)]
+struct Segment<'a> {
+    packet: Packet<'a>,
+    view: IpView,
+    /// IP and transport header.
+    header_bytes: usize,
+    /// The packet around it, and the offset of that one's IP header.
+    outer: Option<(usize, IpView)>,
+}
+
+impl<'a> Segment<'a> {
+    #[inline]
+    fn payload(&self) -> &'a [u8] {
+        &self.packet.ip()[self.header_bytes..]
+    }
+
+    /// The outermost IP packet, and its layout.
+    #[inline]
+    fn outermost(&self) -> (&'a [u8], &IpView) {
+        match &self.outer {
+            Some((at, view)) => (&self.packet.frame[*at..], view),
+            None => (self.packet.ip(), &self.view),
+        }
+    }
+}
+
+/// An IP packet and all bytes in front of it: its link header, often empty, and a tunnel's headers.
 #[derive(Clone, Copy)]
 struct Packet<'a> {
     frame: &'a [u8],
@@ -153,23 +194,71 @@ impl<'a> Coalescer<'a> {
             return self.pass(packet.frame, sink);
         };
         let run = self.runs.iter().position(|run| run.is_flow_of(ip, &view));
+        let segment = if is_whole {
+            self.segment(packet, view, header_bytes)
+        } else {
+            None
+        };
         // It does not join, and must not overtake the packets of its flow.
-        if !is_whole || !self.may_join(ip, &view, header_bytes) {
+        let Some(segment) = segment else {
             if let Some(run) = run {
                 self.runs[run].flush(sink);
             }
             return emit_single(packet.frame, sink);
-        }
+        };
         match run {
-            Some(at) if self.runs[at].takes(packet, header_bytes) => {
-                self.runs[at].append(ip, header_bytes);
-            }
+            Some(at) if self.runs[at].takes(&segment) => self.runs[at].append(&segment),
             Some(at) => {
                 self.runs[at].flush(sink);
-                self.runs[at].begin(packet, view, header_bytes);
+                self.runs[at].begin(segment);
             }
-            None => self.free_run(sink).begin(packet, view, header_bytes),
+            None => self.free_run(sink).begin(segment),
         }
+    }
+
+    /// The packet as one that may join, or the one inside it.
+    #[inline]
+    fn segment(
+        &self,
+        packet: Packet<'a>,
+        view: IpView,
+        header_bytes: usize,
+    ) -> Option<Segment<'a>> {
+        if let Some(inner) = self.inner_segment(packet, view) {
+            return Some(inner);
+        }
+        let joins = self.may_join(packet.ip(), &view, header_bytes);
+        joins.then_some(Segment {
+            packet,
+            view,
+            header_bytes,
+            outer: None,
+        })
+    }
+
+    /// The TCP packet in an overlay's datagram without a checksum.
+    #[inline]
+    fn inner_segment(&self, packet: Packet<'a>, view: IpView) -> Option<Segment<'a>> {
+        let ip = packet.ip();
+        if !self.joinable.tunnel || !view.has_no_checksum(ip) {
+            return None;
+        }
+        let inner = Inner::find(ip, &view).filter(|inner| inner.view.protocol == TCP)?;
+        let outer_is_whole = usize::from(be16(ip, view.header_bytes + 4)) + view.header_bytes
+            == view.total_bytes
+            && view.header_checksum_is_valid(ip);
+        let within = Packet {
+            frame: packet.frame,
+            link_bytes: packet.link_bytes + inner.at,
+        };
+        let header_bytes = self.transport(within.ip(), &inner.view)?;
+        let joins = outer_is_whole && self.may_join(within.ip(), &inner.view, header_bytes);
+        joins.then_some(Segment {
+            packet: within,
+            view: inner.view,
+            header_bytes,
+            outer: Some((packet.link_bytes, view)),
+        })
     }
 
     /// Emits all packets held.
@@ -226,18 +315,21 @@ impl<'a> Coalescer<'a> {
 
 impl<'a> Run<'a> {
     const EMPTY: Self = Self {
-        first: Packet {
-            frame: &[],
-            link_bytes: 0,
-        },
-        view: IpView {
-            version: 4,
+        first: Segment {
+            packet: Packet {
+                frame: &[],
+                link_bytes: 0,
+            },
+            view: IpView {
+                version: 4,
+                header_bytes: 0,
+                total_bytes: 0,
+                protocol: 0,
+                opaque: true,
+            },
             header_bytes: 0,
-            total_bytes: 0,
-            protocol: 0,
-            opaque: true,
+            outer: None,
         },
-        header_bytes: 0,
         segment_bytes: 0,
         payload_bytes: 0,
         next_sequence: 0,
@@ -246,51 +338,70 @@ impl<'a> Run<'a> {
         payload: ArrayVec::new_const(),
     };
 
-    /// Same addresses, protocol and ports.
+    /// Same addresses, protocol and ports, those of the outermost packet.
     #[inline]
     fn is_flow_of(&self, packet: &[u8], view: &IpView) -> bool {
-        if self.payload.is_empty()
-            || (self.view.version, self.view.protocol) != (view.version, view.protocol)
-        {
+        if self.payload.is_empty() {
+            return false;
+        }
+        let (first, own) = self.first.outermost();
+        if (own.version, own.protocol) != (view.version, view.protocol) {
             return false;
         }
         // The ports are directly behind the addresses: opaque packets, with options, have left
         // before.
         let (from, ports) = if view.version == 4 { (12, 20) } else { (8, 40) };
-        let first = self.first.ip();
         first[from..ports] == packet[from..ports]
             && first[ports..ports + 4] == packet[ports..ports + 4]
     }
 
     #[inline]
-    fn begin(&mut self, packet: Packet<'a>, view: IpView, header_bytes: usize) {
-        let ip = packet.ip();
-        self.first = packet;
-        self.view = view;
-        self.header_bytes = header_bytes;
-        self.segment_bytes = ip.len() - header_bytes;
+    fn begin(&mut self, segment: Segment<'a>) {
+        self.first = segment;
+        self.segment_bytes = segment.payload().len();
         self.payload_bytes = 0;
         self.closed = false;
         self.push = false;
-        self.add(ip, header_bytes);
+        self.add(&segment);
     }
 
     /// Whether the packet differs only in fields that a segmenter changes, and there is room.
     #[inline]
-    fn takes(&self, packet: Packet<'_>, header_bytes: usize) -> bool {
+    fn takes(&self, segment: &Segment<'_>) -> bool {
         // The kernel cuts at equal lengths, so only the last segment may be shorter, and none
         // longer.
-        let link_bytes = packet.link_bytes;
-        let ip = packet.ip();
-        let payload = ip.len() - header_bytes;
+        let first = &self.first;
+        let payload = segment.payload().len();
+        let headers = segment.packet.link_bytes + segment.header_bytes;
         !self.closed
-            && header_bytes == self.header_bytes
+            && segment.header_bytes == first.header_bytes
             && payload <= self.segment_bytes
             && !self.payload.is_full()
-            && link_bytes + self.header_bytes + self.payload_bytes + payload <= PACKET_BYTES_MAX
-            && self.first.link() == packet.link()
-            && self.same_ip_fields(ip)
-            && self.same_transport_fields(ip)
+            && headers + self.payload_bytes + payload <= PACKET_BYTES_MAX
+            && self.same_link(segment)
+            && self.same_ip_fields(first.packet.ip(), segment.packet.ip(), first.view.version)
+            && self.same_transport_fields(segment.packet.ip())
+    }
+
+    /// Equal bytes in front of the packet, and in a tunnel an outer packet that a segmenter makes
+    /// again.
+    #[inline]
+    fn same_link(&self, segment: &Segment<'_>) -> bool {
+        let (a, b) = (self.first.packet.link(), segment.packet.link());
+        match (&self.first.outer, &segment.outer) {
+            (None, None) => a == b,
+            (Some((at, view)), Some((other_at, other))) => {
+                // Ports are the flow's; the length follows, and the checksum is none.
+                let behind = at + view.header_bytes + UDP_BYTES;
+                at == other_at
+                    && view.header_bytes == other.header_bytes
+                    && a.len() == b.len()
+                    && a[..*at] == b[..*at]
+                    && self.same_ip_fields(&a[*at..], &b[*at..], view.version)
+                    && a[behind..] == b[behind..]
+            }
+            _ => false,
+        }
     }
 
     /// DSCP, ECN, TTL and the don't-fragment bit, or the flow label.
@@ -298,9 +409,8 @@ impl<'a> Run<'a> {
     /// A segmenter renumbers IPv4 packets. That does not matter where the bit is set (RFC 6864
     /// §4.1); elsewhere the numbers must be those that it will assign.
     #[inline]
-    fn same_ip_fields(&self, packet: &[u8]) -> bool {
-        let first = self.first.ip();
-        if self.view.version == 4 {
+    fn same_ip_fields(&self, first: &[u8], packet: &[u8], version: u8) -> bool {
+        if version == 4 {
             let next_id = be16(first, 4).wrapping_add(self.payload.len() as u16);
             first[1] == packet[1]
                 && first[6..9] == packet[6..9]
@@ -310,25 +420,33 @@ impl<'a> Run<'a> {
         }
     }
 
-    /// For UDP: both with or both without a checksum.
+    /// For UDP: both with or both without a checksum. For TCP in a tunnel the flow is compared too,
+    /// since it is not the outer one.
     #[inline]
     fn same_transport_fields(&self, packet: &[u8]) -> bool {
-        if self.view.protocol == UDP {
-            self.view.has_no_checksum(self.first.ip()) == self.view.has_no_checksum(packet)
+        let first = &self.first;
+        if first.view.protocol == UDP {
+            first.view.has_no_checksum(first.packet.ip()) == first.view.has_no_checksum(packet)
         } else {
             self.same_tcp_fields(packet)
         }
     }
 
-    /// The expected sequence number; the same acknowledgement, window, urgent pointer and options.
+    /// The same flow, the expected sequence number; the same acknowledgement, window, urgent
+    /// pointer and options.
     #[inline]
     fn same_tcp_fields(&self, packet: &[u8]) -> bool {
-        let at = self.view.header_bytes;
+        let view = &self.first.view;
+        let at = view.header_bytes;
+        let addresses = if view.version == 4 { 12 } else { 8 };
+        let first = self.first.packet.ip();
         let (a, b) = (
-            &self.first.ip()[at..self.header_bytes],
-            &packet[at..self.header_bytes],
+            &first[at..self.first.header_bytes],
+            &packet[at..self.first.header_bytes],
         );
         be32(b, 4) == self.next_sequence
+            // With the ports behind them.
+            && first[addresses..at + 4] == packet[addresses..at + 4]
             && a[8..12] == b[8..12]
             // Data offset and AE, the flag in a different byte from the others (RFC 9768 §3.1).
             && a[12] == b[12]
@@ -337,19 +455,20 @@ impl<'a> Run<'a> {
     }
 
     #[inline]
-    fn append(&mut self, packet: &'a [u8], header_bytes: usize) {
+    fn append(&mut self, segment: &Segment<'a>) {
         // A shorter segment is the last one of its super-packet.
-        self.closed = packet.len() - header_bytes < self.segment_bytes;
-        self.add(packet, header_bytes);
+        self.closed = segment.payload().len() < self.segment_bytes;
+        self.add(segment);
     }
 
     #[inline]
-    fn add(&mut self, packet: &'a [u8], header_bytes: usize) {
-        let payload = &packet[header_bytes..];
+    fn add(&mut self, segment: &Segment<'a>) {
+        let payload = segment.payload();
         self.payload.push(payload);
         self.payload_bytes += payload.len();
-        if self.view.protocol == TCP {
-            let at = self.view.header_bytes;
+        if segment.view.protocol == TCP {
+            let packet = segment.packet.ip();
+            let at = segment.view.header_bytes;
             self.next_sequence = be32(packet, at + 4).wrapping_add(payload.len() as u32);
             // The sender has nothing more for now. A segmenter sets the flag on the last segment
             // alone.
@@ -365,10 +484,10 @@ impl<'a> Run<'a> {
         match self.payload.len() {
             0 => return,
             // Unchanged, with the checksums that were verified.
-            1 => emit_single(self.first.frame, sink),
+            1 => emit_single(self.first.packet.frame, sink),
             segments => {
                 let (vnet, headers) = self.joined_headers();
-                let headers = &headers[..self.first.link_bytes + self.header_bytes];
+                let headers = &headers[..usize::from(vnet.hdr_len)];
                 sink.emit(&vnet, headers, &self.payload, segments);
             }
         }
@@ -378,27 +497,25 @@ impl<'a> Run<'a> {
     /// The first packet's headers with the super-packet's lengths, and with the pseudo-header's sum
     /// where the kernel completes the checksum.
     fn joined_headers(&self) -> (VnetHeader, [u8; HEADERS_MAX]) {
-        let at = self.view.header_bytes;
-        let total = self.header_bytes + self.payload_bytes;
+        let view = &self.first.view;
+        let at = view.header_bytes;
+        let total = self.first.header_bytes + self.payload_bytes;
         let length = (total - at) as u16;
-        let link_bytes = self.first.link_bytes;
+        let link_bytes = self.first.packet.link_bytes;
         let mut whole = [0; HEADERS_MAX];
-        let whole_bytes = link_bytes + self.header_bytes;
-        whole[..whole_bytes].copy_from_slice(&self.first.frame[..whole_bytes]);
+        let whole_bytes = link_bytes + self.first.header_bytes;
+        whole[..whole_bytes].copy_from_slice(&self.first.packet.frame[..whole_bytes]);
         // Offsets from here on start at the IP header.
         let headers = &mut whole[link_bytes..whole_bytes];
-        let pseudo = self.view.pseudo_sum(headers) + word(length);
+        let pseudo = view.pseudo_sum(headers) + word(length);
         // Not complemented: the kernel or the device adds the rest, and complements then.
         let pseudo = checksum::fold(pseudo).to_ne_bytes();
-        if self.view.version == 4 {
-            put16(headers, 2, total as u16);
-            put16(headers, 10, 0);
-            let sum = checksum::finish(checksum::portable(&headers[..20], 0));
-            headers[10..12].copy_from_slice(&sum);
+        if view.version == 4 {
+            put_ipv4_length(headers, total);
         } else {
             put16(headers, 4, (total - 40) as u16);
         }
-        let tcp = self.view.protocol == TCP;
+        let tcp = view.protocol == TCP;
         let csum_offset = if tcp { 16 } else { 6 };
         if tcp {
             headers[at + 13] |= if self.push { PSH } else { 0 };
@@ -406,14 +523,16 @@ impl<'a> Run<'a> {
             put16(headers, at + 4, length);
         }
         headers[at + csum_offset..][..2].copy_from_slice(&pseudo);
-        let gso = match (tcp, self.view.version) {
+        let gso = match (tcp, view.version) {
             (true, 4) => Gso::Tcp4,
             (true, _) => Gso::Tcp6,
             (false, _) => Gso::UdpL4,
         };
+        let outer = self.put_outer_lengths(&mut whole[..whole_bytes]);
         let vnet = VnetHeader {
             flags: NEEDS_CSUM,
             gso,
+            outer,
             hdr_len: whole_bytes as u16,
             gso_size: self.segment_bytes as u16,
             csum_start: (link_bytes + at) as u16,
@@ -421,6 +540,32 @@ impl<'a> Run<'a> {
         };
         (vnet, whole)
     }
+
+    /// Writes the super-packet's lengths into the headers of the packet around it.
+    fn put_outer_lengths(&self, headers: &mut [u8]) -> Outer {
+        let Some((at, view)) = self.first.outer else {
+            return Outer::None;
+        };
+        let total = headers.len() - at + self.payload_bytes;
+        let outer = &mut headers[at..];
+        // Over IPv4 alone: over IPv6 a datagram without a checksum is not recognised as one.
+        put_ipv4_length(outer, total);
+        put16(
+            outer,
+            view.header_bytes + 4,
+            (total - view.header_bytes) as u16,
+        );
+        Outer::V4
+    }
+}
+
+/// Writes the length of an IPv4 packet without options, and the checksum of its header.
+#[inline]
+fn put_ipv4_length(headers: &mut [u8], total: usize) {
+    put16(headers, 2, total as u16);
+    put16(headers, 10, 0);
+    let sum = checksum::finish(checksum::portable(&headers[..20], 0));
+    headers[10..12].copy_from_slice(&sum);
 }
 
 #[inline]

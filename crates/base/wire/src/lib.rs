@@ -28,6 +28,7 @@ pub mod mss;
 #[doc(hidden)]
 pub mod oracle;
 pub mod overhead;
+pub mod overlay;
 pub mod segment;
 pub mod stamp;
 mod suite;

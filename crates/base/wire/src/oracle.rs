@@ -53,7 +53,13 @@ impl Fields {
     /// The whole packet, from its IP header on.
     #[must_use]
     pub fn packet(&self) -> Vec<u8> {
-        let transport = self.transport();
+        self.packet_to(5201)
+    }
+
+    /// The whole packet to this port.
+    #[must_use]
+    pub fn packet_to(&self, target_port: u16) -> Vec<u8> {
+        let transport = self.transport(target_port);
         let (source, target) = self.addresses();
         let mut ip = Vec::new();
         if self.ipv6 {
@@ -92,10 +98,10 @@ impl Fields {
         }
     }
 
-    fn transport(&self) -> Vec<u8> {
+    fn transport(&self, target_port: u16) -> Vec<u8> {
         let mut bytes = Vec::new();
         bytes.extend(self.port.to_be_bytes());
-        bytes.extend(5201u16.to_be_bytes());
+        bytes.extend(target_port.to_be_bytes());
         if self.tcp {
             bytes.extend(self.sequence.to_be_bytes());
             bytes.extend(self.acknowledgement.to_be_bytes());
@@ -133,8 +139,12 @@ impl Fields {
     /// The segments of a super-packet, by definition.
     #[must_use]
     pub fn cut(&self, segment_bytes: usize) -> Vec<Vec<u8>> {
+        self.parts(segment_bytes).iter().map(Self::packet).collect()
+    }
+
+    fn parts(&self, segment_bytes: usize) -> Vec<Self> {
         let count = self.payload.chunks(segment_bytes).len();
-        let mut packets = Vec::new();
+        let mut parts = Vec::new();
         for (index, payload) in self.payload.chunks(segment_bytes).enumerate() {
             let mut flags = self.flags;
             // As the kernel does: FIN and PSH on the last segment alone, CWR on the first alone.
@@ -144,16 +154,114 @@ impl Fields {
             if index > 0 {
                 flags &= !0x80;
             }
-            let segment = Self {
+            parts.push(Self {
                 id: self.id.wrapping_add(index as u16),
                 sequence: self.sequence.wrapping_add((index * segment_bytes) as u32),
                 flags,
                 payload: payload.to_vec(),
                 ..self.clone()
-            };
-            packets.push(segment.packet());
+            });
         }
-        packets
+        parts
+    }
+}
+
+/// An overlay network's headers in front of a packet.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Tunnel {
+    /// Whether the outer packet is IPv6; otherwise IPv4.
+    pub ipv6: bool,
+    /// UDP port of the receiver: VXLAN's or Geneve's.
+    pub port: u16,
+    /// UDP port of the sender.
+    pub source: u16,
+    /// Words of options, of Geneve alone.
+    pub options: u8,
+    /// Whether the inner frame has a VLAN tag.
+    pub tag: bool,
+    /// Whether the outer packet has a UDP checksum.
+    pub checked: bool,
+    /// Traffic class of the outer packet.
+    pub tos: u8,
+    /// TTL of the outer packet.
+    pub ttl: u8,
+    /// Identification of the outer packet, of IPv4 alone.
+    pub id: u16,
+    /// Network identifier.
+    pub network: u8,
+}
+
+impl Tunnel {
+    /// VXLAN over IPv4 without a checksum.
+    #[must_use]
+    pub fn sample() -> Self {
+        Self {
+            ipv6: false,
+            port: crate::overlay::VXLAN_PORT,
+            source: 50_000,
+            options: 0,
+            tag: false,
+            checked: false,
+            tos: 0,
+            ttl: 64,
+            id: 3,
+            network: 51,
+        }
+    }
+
+    /// The outer packet number `index` around an inner one.
+    #[must_use]
+    pub fn wrap(&self, inner: &Fields, index: u16) -> Vec<u8> {
+        self.wrap_packet(&inner.packet(), index)
+    }
+
+    /// The outer packet number `index` around an IP packet.
+    #[must_use]
+    pub fn wrap_packet(&self, inner: &[u8], index: u16) -> Vec<u8> {
+        let mut datagram = Vec::new();
+        if self.port == crate::overlay::GENEVE_PORT {
+            datagram.extend([self.options, 0, 0x65, 0x58, 0, 0, self.network, 0]);
+            datagram.extend(vec![0x5c; usize::from(self.options) * 4]);
+        } else {
+            datagram.extend([8, 0, 0, 0, 0, 0, self.network, 0]);
+        }
+        datagram.extend([2, 0, 0, 0, 0, 1, 2, 0, 0, 0, 0, 2]);
+        if self.tag {
+            datagram.extend([0x81, 0, 0, 7]);
+        }
+        datagram.extend(if inner[0] >> 4 == 6 {
+            [0x86, 0xdd]
+        } else {
+            [8, 0]
+        });
+        datagram.extend(inner);
+        let outer = Fields {
+            ipv6: self.ipv6,
+            tcp: false,
+            unchecked: !self.checked,
+            host: 9,
+            port: self.source,
+            tos: self.tos,
+            ttl: self.ttl,
+            id: self.id.wrapping_add(index),
+            sequence: 0,
+            acknowledgement: 0,
+            flags: 0,
+            window: 0,
+            options: Vec::new(),
+            payload: datagram,
+        };
+        outer.packet_to(self.port)
+    }
+
+    /// The segments of a super-packet, each in the tunnel, by definition.
+    #[must_use]
+    pub fn cut(&self, inner: &Fields, segment_bytes: usize) -> Vec<Vec<u8>> {
+        let parts = inner.parts(segment_bytes);
+        (0..)
+            .zip(&parts)
+            .map(|(index, part)| self.wrap(part, index))
+            .collect()
     }
 }
 

@@ -15,16 +15,23 @@
 //!
 //! A link header in front of the packet (a frame of a packet socket) is repeated on each segment.
 //!
+//! So are the headers of a UDP tunnel (VXLAN, Geneve) around an inner packet: the virtio header's
+//! checksum offset shows the inner one. The outer packet then gets its lengths, identification and
+//! checksums anew.
+//!
 //! It does not fragment, and rejects super-packets with IP options or IPv6 extension headers.
 
 use crate::checksum::{self, Sum, dword, word};
 use crate::ethernet;
 use crate::headers::{IpView, TCP, UDP, be16, be32, put16, put32};
+use crate::overlay::{Inner, OUTER_BYTES_MAX};
 use crate::vnet::{Gso, NEEDS_CSUM, VnetHeader};
 use std::ops::Range;
 
-/// The longest link header, IPv4 without options or IPv6, and the longest TCP header.
-const HEADERS_MAX: usize = ethernet::HEADER_BYTES_MAX + 40 + 60;
+/// The longest link header, a tunnel's headers, IPv4 without options or IPv6, and the longest TCP
+/// header.
+const HEADERS_MAX: usize = ethernet::HEADER_BYTES_MAX + OUTER_BYTES_MAX + 40 + 60;
+const UDP_BYTES: usize = 8;
 
 const TCP_FLAGS_AT: usize = 13;
 const TCP_CHECKSUM_AT: usize = 16;
@@ -42,7 +49,9 @@ pub struct Segmenter {
     /// Link, IP and transport header of every segment, and their length.
     headers: [u8; HEADERS_MAX],
     header_bytes: usize,
+    /// Everything in front of the IP header, a tunnel's headers included.
     link_bytes: usize,
+    outer: Option<OuterPacket>,
     /// Offset of the transport header from that of the IP header.
     transport_at: usize,
     version: u8,
@@ -89,6 +98,23 @@ impl Segmenter {
         }
         let packet = frame.get(link_bytes..).ok_or(Malformed)?;
         let ip = IpView::parse(packet).ok_or(Malformed)?;
+        if let Some(inner) = inner_of(vnet, packet, &ip, link_bytes) {
+            let outer = OuterPacket::new(packet, &ip, link_bytes);
+            return Self::of(vnet, frame, link_bytes + inner.at, inner.view, Some(outer));
+        }
+        Self::of(vnet, frame, link_bytes, ip, None)
+    }
+
+    /// The segmentation of the packet `ip` at `link_bytes`.
+    #[inline]
+    fn of(
+        vnet: &VnetHeader,
+        frame: &[u8],
+        link_bytes: usize,
+        ip: IpView,
+        outer: Option<OuterPacket>,
+    ) -> Result<Self, Malformed> {
+        let packet = &frame[link_bytes..];
         let fits = match vnet.gso {
             Gso::None => false,
             Gso::Tcp4 => ip.version == 4 && ip.protocol == TCP,
@@ -101,7 +127,8 @@ impl Segmenter {
         let end = link_bytes + ip.total_bytes;
         let segment_bytes = usize::from(vnet.gso_size);
         // A super-packet without payload has no segment.
-        if !fits || ip.opaque || segment_bytes == 0 || header_bytes >= end {
+        let is_whole = header_bytes < end && header_bytes <= HEADERS_MAX;
+        if !fits || ip.opaque || segment_bytes == 0 || !is_whole {
             return Err(Malformed);
         }
         let mut headers = [0; HEADERS_MAX];
@@ -109,6 +136,7 @@ impl Segmenter {
         let mut segmenter = Self {
             header_bytes,
             link_bytes,
+            outer,
             transport_at: ip.header_bytes,
             version: ip.version,
             tcp: ip.protocol == TCP,
@@ -192,6 +220,9 @@ impl Segmenter {
         } else {
             self.put_udp(headers, total, payload_sum);
         }
+        if let Some(outer) = &mut self.outer {
+            outer.put(&mut packet[range.clone()], sum);
+        }
         self.next = payload.end;
         self.first = false;
         Some(range)
@@ -248,6 +279,69 @@ impl Segmenter {
         // Zero would mean "no checksum" (RFC 768).
         let sum = if sum == [0, 0] { [0xff, 0xff] } else { sum };
         headers[at + UDP_CHECKSUM_AT..][..2].copy_from_slice(&sum);
+    }
+}
+
+/// The inner packet of a super-packet in a UDP tunnel: its checksum starts behind the outer
+/// headers.
+#[inline]
+fn inner_of(vnet: &VnetHeader, packet: &[u8], ip: &IpView, link_bytes: usize) -> Option<Inner> {
+    let start = usize::from(vnet.csum_start).checked_sub(link_bytes)?;
+    let is_tunnel = ip.protocol == UDP && !ip.opaque && start > ip.header_bytes + UDP_BYTES;
+    if !is_tunnel || vnet.flags & NEEDS_CSUM == 0 {
+        return None;
+    }
+    let protocol = if vnet.gso == Gso::UdpL4 { UDP } else { TCP };
+    Inner::before(packet, ip, start, protocol)
+}
+
+/// The outer packet of each segment in a UDP tunnel.
+#[derive(Debug)]
+struct OuterPacket {
+    /// Offset of its IP header.
+    at: usize,
+    view: IpView,
+    /// It has a UDP checksum.
+    checksummed: bool,
+    identification: u16,
+}
+
+impl OuterPacket {
+    fn new(packet: &[u8], view: &IpView, at: usize) -> Self {
+        // Zero is no checksum over IPv6 too, for tunnels (RFC 6935).
+        Self {
+            at,
+            view: *view,
+            checksummed: be16(packet, view.header_bytes + UDP_CHECKSUM_AT) != 0,
+            identification: be16(packet, 4),
+        }
+    }
+
+    /// Completes the outer headers of a segment, which is whole otherwise.
+    #[inline]
+    fn put(&mut self, segment: &mut [u8], sum: Sum) {
+        let packet = &mut segment[self.at..];
+        let at = self.view.header_bytes;
+        let length = (packet.len() - at) as u16;
+        put16(packet, at + 4, length);
+        if self.view.version == 4 {
+            put16(packet, 2, packet.len() as u16);
+            put16(packet, 4, self.identification);
+            put16(packet, 10, 0);
+            let value = checksum::finish(checksum::portable(&packet[..at], 0));
+            packet[10..12].copy_from_slice(&value);
+            // Consecutive, as the kernel numbers segments.
+            self.identification = self.identification.wrapping_add(1);
+        } else {
+            put16(packet, 4, length);
+        }
+        if self.checksummed {
+            put16(packet, at + UDP_CHECKSUM_AT, 0);
+            let start = self.view.pseudo_sum(packet) + word(length);
+            let value = checksum::finish(sum(&packet[at..], start));
+            let value = if value == [0, 0] { [0xff, 0xff] } else { value };
+            packet[at + UDP_CHECKSUM_AT..][..2].copy_from_slice(&value);
+        }
     }
 }
 

@@ -183,10 +183,7 @@ impl ClearPort for Endless {
     }
 
     fn joinable(&self) -> Joinable {
-        Joinable {
-            tcp: false,
-            udp: false,
-        }
+        Joinable::NONE
     }
 
     fn readable(&self) -> Option<BorrowedFd<'_>> {

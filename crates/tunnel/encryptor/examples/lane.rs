@@ -293,10 +293,7 @@ impl ClearPort for Source {
     }
 
     fn joinable(&self) -> Joinable {
-        Joinable {
-            tcp: false,
-            udp: false,
-        }
+        Joinable::NONE
     }
 
     fn readable(&self) -> Option<BorrowedFd<'_>> {

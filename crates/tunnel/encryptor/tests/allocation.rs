@@ -28,10 +28,7 @@ use yaml::Prefix;
 static ALLOCATOR: &StatsAlloc<System> = &INSTRUMENTED_SYSTEM;
 
 const TUNNELS: u16 = 3;
-const SINGLE: Joinable = Joinable {
-    tcp: false,
-    udp: false,
-};
+const SINGLE: Joinable = Joinable::NONE;
 const LEFT: (u32, IpAddr) = (0x1000, IpAddr::V4(Ipv4Addr::new(192, 0, 2, 1)));
 const RIGHT: (u32, IpAddr) = (0x2000, IpAddr::V4(Ipv4Addr::new(192, 0, 2, 2)));
 

@@ -108,10 +108,7 @@ impl ClearPort for FrameClearPort {
     }
 
     fn joinable(&self) -> Joinable {
-        Joinable {
-            tcp: false,
-            udp: false,
-        }
+        Joinable::NONE
     }
 
     fn readable(&self) -> Option<BorrowedFd<'_>> {

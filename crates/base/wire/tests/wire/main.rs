@@ -4,3 +4,4 @@ mod aggfrag;
 mod icmp;
 mod l2tp;
 mod segmentation;
+mod tunnels;

@@ -9,12 +9,13 @@ use wire::oracle::Fields;
 use wire::segment::{Malformed, Segmenter, complete_checksum};
 use wire::vnet::{Gso, NEEDS_CSUM, VnetHeader};
 
-const BOTH: Joinable = Joinable {
+pub(crate) const BOTH: Joinable = Joinable {
     tcp: true,
     udp: true,
+    tunnel: true,
 };
 
-fn fields(payload: std::ops::Range<usize>) -> impl Strategy<Value = Fields> {
+pub(crate) fn fields(payload: std::ops::Range<usize>) -> impl Strategy<Value = Fields> {
     let numbers = (
         any::<u32>(),
         any::<u32>(),
@@ -64,7 +65,7 @@ fn fields(payload: std::ops::Range<usize>) -> impl Strategy<Value = Fields> {
         )
 }
 
-fn super_packet_header(fields: &Fields, segment_bytes: usize) -> VnetHeader {
+pub(crate) fn super_packet_header(fields: &Fields, segment_bytes: usize) -> VnetHeader {
     let gso = match (fields.tcp, fields.ipv6) {
         (true, false) => Gso::Tcp4,
         (true, true) => Gso::Tcp6,
@@ -79,7 +80,7 @@ fn super_packet_header(fields: &Fields, segment_bytes: usize) -> VnetHeader {
 }
 
 /// A link header for packets of these fields: no, one or two VLAN tags.
-fn link_header(fields: &Fields, tags: usize) -> Vec<u8> {
+pub(crate) fn link_header(fields: &Fields, tags: usize) -> Vec<u8> {
     let mut link = vec![0x02, 0, 0, 0, 0, 1, 0x02, 0, 0, 0, 0, 2];
     for tag in [[0x88, 0xa8, 0x60, 9], [0x81, 0, 0, 7]]
         .iter()
@@ -91,18 +92,18 @@ fn link_header(fields: &Fields, tags: usize) -> Vec<u8> {
     link
 }
 
-fn with_link(link: &[u8], packets: Vec<Vec<u8>>) -> Vec<Vec<u8>> {
+pub(crate) fn with_link(link: &[u8], packets: Vec<Vec<u8>>) -> Vec<Vec<u8>> {
     let frame = |packet: Vec<u8>| [link, &packet].concat();
     packets.into_iter().map(frame).collect()
 }
 
-fn cut(vnet: &VnetHeader, packet: &[u8]) -> Result<Vec<Vec<u8>>, Malformed> {
+pub(crate) fn cut(vnet: &VnetHeader, packet: &[u8]) -> Result<Vec<Vec<u8>>, Malformed> {
     cut_frame(vnet, packet, 0)
 }
 
 /// Segments as the data path does: in place, each segment used before the next is built, the bytes
 /// behind it changed and restored.
-fn cut_frame(
+pub(crate) fn cut_frame(
     vnet: &VnetHeader,
     packet: &[u8],
     link_bytes: usize,
@@ -121,7 +122,7 @@ fn cut_frame(
 }
 
 /// (Super-)packets as their virtio headers and bytes.
-type Joined = Vec<(VnetHeader, Vec<u8>)>;
+pub(crate) type Joined = Vec<(VnetHeader, Vec<u8>)>;
 
 fn collect(out: &mut Joined) -> impl FnMut(&VnetHeader, &[u8], &[&[u8]], usize) {
     |vnet: &VnetHeader, headers: &[u8], payload: &[&[u8]], segments: usize| {
@@ -130,7 +131,7 @@ fn collect(out: &mut Joined) -> impl FnMut(&VnetHeader, &[u8], &[&[u8]], usize) 
     }
 }
 
-fn join(packets: &[Vec<u8>], joinable: Joinable) -> Joined {
+pub(crate) fn join(packets: &[Vec<u8>], joinable: Joinable) -> Joined {
     let mut out = Vec::new();
     let mut sink = collect(&mut out);
     let mut coalescer = Coalescer::new(joinable, checksum::portable);
@@ -142,7 +143,7 @@ fn join(packets: &[Vec<u8>], joinable: Joinable) -> Joined {
     out
 }
 
-fn join_frames(frames: &[Vec<u8>]) -> Joined {
+pub(crate) fn join_frames(frames: &[Vec<u8>]) -> Joined {
     let mut out = Vec::new();
     let mut sink = collect(&mut out);
     let mut coalescer = Coalescer::new(BOTH, checksum::portable);
@@ -156,7 +157,7 @@ fn join_frames(frames: &[Vec<u8>]) -> Joined {
 }
 
 /// The wire packets that joined ones represent.
-fn recut(joined: &[(VnetHeader, Vec<u8>)]) -> Vec<Vec<u8>> {
+pub(crate) fn recut(joined: &[(VnetHeader, Vec<u8>)]) -> Vec<Vec<u8>> {
     let mut packets = Vec::new();
     for (vnet, packet) in joined {
         match vnet.gso {
@@ -313,7 +314,7 @@ proptest! {
             let at = queues.iter().position(|other| other == queue).unwrap();
             packets.extend(queues[at].pop());
         }
-        let mut out = recut(&join(&packets, Joinable { tcp, udp }));
+        let mut out = recut(&join(&packets, Joinable { tcp, udp, tunnel: tcp }));
         // Order within a flow is kept; flows may overtake each other.
         let flow_of = |packet: &Vec<u8>| {
             let view = IpView::parse(packet).unwrap();
@@ -363,7 +364,7 @@ proptest! {
     }
 }
 
-fn sample(payload: usize) -> Fields {
+pub(crate) fn sample(payload: usize) -> Fields {
     Fields {
         ipv6: false,
         tcp: true,

@@ -111,10 +111,7 @@ fn tun() -> Attempt<TunSuperPackets> {
     // A write to a device that is down fails, and only a write proves its offloads.
     ip(&format!("link set {NAME} up"))?;
     let tun = queues.first_mut().ok_or("a device without queues")?;
-    let TunOffloads { tso, uso } = tun.enable_offloads(TunOffloads {
-        tso: true,
-        uso: true,
-    });
+    let TunOffloads { tso, uso, .. } = tun.enable_offloads(TunOffloads::ALL);
     Ok(TunSuperPackets { tcp: tso, udp: uso })
 }
 

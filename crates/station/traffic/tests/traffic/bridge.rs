@@ -66,10 +66,7 @@ impl ClearPort for ListPort {
     }
 
     fn joinable(&self) -> Joinable {
-        Joinable {
-            tcp: false,
-            udp: false,
-        }
+        Joinable::NONE
     }
 
     fn readable(&self) -> Option<BorrowedFd<'_>> {

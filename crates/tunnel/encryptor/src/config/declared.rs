@@ -132,7 +132,7 @@ pub const FILE: &[Key] = &[
          monitoring reaches."),
     Key::new("offloads", Value::Map(OFFLOADS), Depends("all on"),
         "An enabled offload is tested by a real write at start, and disabled if that fails.")
-        .words("map of `tso`, `uso`, `gso`, `gro`, each on or off").apart(),
+        .words("map of `tso`, `uso`, `tunnel`, `gso`, `gro`, each on or off").apart(),
 ];
 
 /// Keys of `tunnel`.
@@ -162,6 +162,9 @@ pub(super) const TUNNEL: &[Key] = &[
 pub(super) const OFFLOADS: &[Key] = &[
     Key::new("tso", Value::Switch, Default("on"), "TCP super-packets of the interface."),
     Key::new("uso", Value::Switch, Default("on"), "UDP super-packets of the interface."),
+    Key::new("tunnel", Value::Switch, Default("on"),
+        "TCP super-packets of the interface in VXLAN and Geneve without an outer UDP checksum, with \
+         `tso` and Linux 6.17."),
     Key::new("gso", Value::Switch, Default("on"), "Trains of sent datagrams (UDP_SEGMENT)."),
     Key::new("gro", Value::Switch, Default("on"), "Trains of received datagrams (UDP_GRO)."),
 ];

@@ -334,10 +334,7 @@ pub struct Offloads {
 impl Offloads {
     /// Every offload that works.
     pub const ALL: Self = Self {
-        tun: TunOffloads {
-            tso: true,
-            uso: true,
-        },
+        tun: TunOffloads::ALL,
         udp: UdpOffloads {
             gso: true,
             gro: true,

@@ -157,12 +157,13 @@ pub(super) fn user(
 /// Reads a switch for each offload.
 pub(super) fn offloads(node: Node<'_>) -> Result<Offloads, Reported> {
     node.keys(OFFLOADS, |map| {
-        let (tso, uso) = (map.get("tso"), map.get("uso"));
+        let (tso, uso, tunnel) = (map.get("tso"), map.get("uso"), map.get("tunnel"));
         let (gso, gro) = (map.get("gso"), map.get("gro"));
         Ok(Offloads {
             tun: TunOffloads {
                 tso: tso?,
                 uso: uso?,
+                tunnel: tunnel?,
             },
             udp: UdpOffloads {
                 gso: gso?,

@@ -238,6 +238,7 @@ pub(super) fn tun_facts(tunnel: &Tunnel, mtus: &InnerMtus, tun: &OpenTun) -> Fac
         ("mtu", mtus.interface.to_string()),
         ("tso", on(tun.offloads.tso)),
         ("uso", on(tun.offloads.uso)),
+        ("tunnel", on(tun.offloads.tunnel)),
         ("steering", on(tun.steered)),
     ]
 }

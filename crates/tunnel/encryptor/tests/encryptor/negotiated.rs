@@ -29,10 +29,7 @@ use wire::vnet::VnetHeader;
 use yaml::Prefix;
 
 const SUITE: Suite = Suite::Aes256Gcm;
-const SINGLE: Joinable = Joinable {
-    tcp: false,
-    udp: false,
-};
+const SINGLE: Joinable = Joinable::NONE;
 const BYTES: usize = 100;
 /// Longer than any step here takes on a busy machine.
 const PATIENCE: Duration = Duration::from_secs(30);

@@ -27,10 +27,7 @@ const BYTES: usize = 1400;
 const LANES: u16 = 2;
 /// Longer than any disk takes.
 const PATIENCE: Duration = Duration::from_secs(30);
-const SINGLE: Joinable = Joinable {
-    tcp: false,
-    udp: false,
-};
+const SINGLE: Joinable = Joinable::NONE;
 
 type TestWorker = Worker<MemoryClearPort, MemoryCipherPort, lane::LaneKeys>;
 

@@ -30,11 +30,9 @@ use yaml::Prefix;
 pub(crate) const JOINABLE: Joinable = Joinable {
     tcp: true,
     udp: true,
+    tunnel: true,
 };
-pub(crate) const SINGLE: Joinable = Joinable {
-    tcp: false,
-    udp: false,
-};
+pub(crate) const SINGLE: Joinable = Joinable::NONE;
 /// SPIs of tunnel 0; tunnel n's are n higher, and the next epoch's 0x100 higher.
 pub(crate) const LEFT_SPI: u32 = 0x1000;
 pub(crate) const RIGHT_SPI: u32 = 0x2000;

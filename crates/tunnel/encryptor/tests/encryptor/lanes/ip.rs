@@ -193,7 +193,7 @@ proptest! {
         join_udp: bool,
     ) {
         let mut bench = Bench::new(&Setup {
-            joinable: Joinable { tcp: join_tcp, udp: join_udp },
+            joinable: Joinable { tcp: join_tcp, udp: join_udp, tunnel: true },
             ..Setup::ip(IpRules::NONE)
         });
         let mut expected = Vec::new();
