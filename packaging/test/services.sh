@@ -84,7 +84,7 @@ systemctl stop cipherbench-kme
 say "an agent without a server"
 systemctl start cipherbench-agent || true
 sleep 3
-journalctl --no-pager --output cat --unit cipherbench-agent | grep -m 1 '^error' || fail "the agent says nothing"
+journalctl --no-pager --output cat --unit cipherbench-agent | grep -m 1 '^error.*127.0.0.1:4222' || fail "the agent does not name the server"
 systemctl stop cipherbench-agent
 rm -r /etc/cipherbench/kme /etc/cipherbench/kme.yaml /etc/cipherbench/gw2 /etc/cipherbench/gw2.yaml
 say "services are as they should be"
