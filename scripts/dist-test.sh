@@ -44,14 +44,14 @@ dpkg-deb --root-owner-group -Zgzip -z1 --build "$work/old" "$work/old.deb" >/dev
 rm -r "$work/old"
 cp "$new" "$work/new.deb"
 
+keyring=${UBUNTU_KEYRING:-/usr/share/keyrings/ubuntu-archive-keyring.gpg}
 # Makes a root as an archive, once.
 make_root() {
     archive=$roots/$1.tar
     [ ! -e "$archive" ] || return 0
-    packages=man-db,bash-completion,systemd,systemd-sysv,iproute2,ca-certificates
+    packages=apt,man-db,bash-completion,systemd,systemd-sysv,iproute2,ca-certificates
     case $1 in
     noble)
-        keyring=${UBUNTU_KEYRING:-/usr/share/keyrings/ubuntu-archive-keyring.gpg}
         [ -e "$keyring" ] || { skip "$1: there is no $keyring to verify Ubuntu's archive with"; return 1; }
         set -- noble "deb [signed-by=$keyring] http://archive.ubuntu.com/ubuntu noble main universe"
         ;;
@@ -103,6 +103,8 @@ for suite in "$@"; do
     mkdir "$root"
     tar -C "$root" -xf "$roots/$suite.tar"
     cp /etc/resolv.conf "$root/etc/resolv.conf" 2>/dev/null || true
+    # The root's list of sources names the keyring by its place here.
+    [ "$suite" != noble ] || [ ! -e "$keyring" ] || install -D -m 644 "$keyring" "$root$keyring"
     mkdir "$root/packages"
     cp "$work/old.deb" "$work/new.deb" packaging/test/*.sh "$root/packages/"
     if [ -n "$first" ]; then
