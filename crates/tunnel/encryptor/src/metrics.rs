@@ -3,7 +3,6 @@
 
 mod exposition;
 mod ike;
-mod limit;
 mod negotiated;
 
 use crate::counters::{Counters, DropReason, Flow, Tally};
@@ -15,10 +14,17 @@ use axum::http::header::CONTENT_TYPE;
 use axum::routing::get;
 use dispatch::Dispatch;
 use exposition::{escape, metric, single};
+use qkd::serve_limited;
 use std::convert::Infallible;
 use std::io;
 use std::net::TcpListener;
 use std::sync::Arc;
+use std::time::Duration;
+
+/// More than the number of scrapers that one encryptor has.
+const CONNECTIONS_MAX: usize = 16;
+/// A scrape takes milliseconds; a scraper that keeps its connection open reconnects after this.
+const LIFETIME_MAX: Duration = Duration::from_secs(30);
 
 /// Properties that are constant while the encryptor runs: the labels of `cipherbench_info`.
 pub type Facts = Vec<(&'static str, String)>;
@@ -216,7 +222,9 @@ pub fn serve(listener: TcpListener, source: Source) -> io::Result<()> {
         .spawn(move || {
             runtime.block_on(async {
                 let listener = tokio::net::TcpListener::from_std(listener)?;
-                Ok::<Infallible, io::Error>(limit::serve(listener, router).await)
+                Ok::<Infallible, io::Error>(
+                    serve_limited(listener, router, CONNECTIONS_MAX, LIFETIME_MAX).await,
+                )
             })
         })?;
     Ok(())

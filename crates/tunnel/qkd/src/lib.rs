@@ -26,5 +26,5 @@ pub mod types;
 pub use client::{Kme, Setup};
 pub use error::{Failure, KmeError, SetupError};
 pub use key::QkdKey;
-pub use limited::LimitedListener;
+pub use limited::serve_limited;
 pub use pool::{Pool, PoolSettings};
