@@ -4,6 +4,8 @@ mod bisect;
 mod complete;
 mod crypto;
 mod examples;
+// The arguments are read all the same: a command that is not there says why.
+#[cfg_attr(not(feature = "fleet"), allow(dead_code))]
 mod fleet;
 mod generate;
 mod init;
@@ -19,7 +21,9 @@ pub(crate) use bisect::Bisect;
 pub(crate) use complete::{complete, script};
 pub(crate) use crypto::{DeviceSpeed, Fatigue, Kat, Speed};
 pub(crate) use examples::Examples;
-pub(crate) use fleet::{Agent, DEFAULT_URL, Fleet, FleetCommand, Server, Submit};
+pub(crate) use fleet::Fleet;
+#[cfg(feature = "fleet")]
+pub(crate) use fleet::{Agent, DEFAULT_URL, FleetCommand, Server, Submit};
 pub(crate) use generate::Generate;
 pub(crate) use init::{Init, InitCampaign, InitDevice, InitGateway, InitLab};
 pub(crate) use keys::Keys;

@@ -12,10 +12,13 @@ pub(crate) mod doctor;
 pub(crate) mod encrypt;
 pub(crate) mod examples;
 pub(crate) mod export;
+#[cfg(feature = "fleet")]
 pub(crate) mod figures;
+#[cfg(feature = "fleet")]
 pub(crate) mod fleet;
 pub(crate) mod frames;
 pub(crate) mod generate;
+mod given;
 pub(crate) mod history;
 pub(crate) mod http;
 pub(crate) mod impair;

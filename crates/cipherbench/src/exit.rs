@@ -2,6 +2,7 @@
 
 use bisecting::BisectingError;
 use engine::EngineError;
+#[cfg(feature = "fleet")]
 use fleet::FleetError;
 use guard::visible_lines;
 use journal::JournalError;
@@ -16,6 +17,7 @@ use std::io::ErrorKind;
 use std::process::{ExitCode, Termination};
 use testbed::LabError;
 use tunnelcheck::{CheckError, Outcome};
+#[cfg(feature = "fleet")]
 use view::ViewError;
 use yaml::Mistakes;
 use yaml::names::{nearest, question};
@@ -70,6 +72,16 @@ impl Failure {
             // Added here, so that no caller forgets it or says it twice.
             text: format!("error: {text}"),
         }
+    }
+
+    /// The failure of a command that this build does not have.
+    #[cfg_attr(feature = "fleet", allow(dead_code))]
+    pub(crate) fn without(feature: &str) -> Self {
+        let text = format!(
+            "this program was built without the feature `{feature}`, as `make run` does to build in less time\n\
+             help: `make build` builds target/release/cipherbench with all features; packages and `make install` have them too"
+        );
+        Self::new(Exit::CannotBuild, text)
     }
 }
 
@@ -154,6 +166,7 @@ impl From<SigningError> for Failure {
     }
 }
 
+#[cfg(feature = "fleet")]
 impl From<FleetError> for Failure {
     fn from(error: FleetError) -> Self {
         let exit = match error {
@@ -169,6 +182,7 @@ impl From<FleetError> for Failure {
     }
 }
 
+#[cfg(feature = "fleet")]
 impl From<ViewError> for Failure {
     fn from(error: ViewError) -> Self {
         match error {

@@ -50,9 +50,13 @@ fn main() -> Exit {
         Command::Kat(arguments) => command::devices::kat(&arguments),
         Command::Fatigue(arguments) => command::devices::fatigue(&arguments),
         Command::Keys(arguments) => command::keys::keys(&arguments),
+        #[cfg(feature = "fleet")]
         Command::Fleet(arguments) => command::fleet::fleet(&arguments),
         Command::Generate(arguments) => command::generate::generate(&arguments),
+        #[cfg(feature = "fleet")]
         Command::Figures(arguments) => command::figures::figures(&arguments),
+        #[cfg(not(feature = "fleet"))]
+        Command::Fleet(_) | Command::Figures(_) => Err(exit::Failure::without("fleet")),
         Command::Station(arguments) => command::station::station(&arguments),
         Command::Frames => command::frames::frames(),
         Command::Http => command::http::http(),

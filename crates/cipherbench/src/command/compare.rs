@@ -1,6 +1,6 @@
 //! `cipherbench compare A B …`: what changed between runs, and whether gates hold.
 
-use super::fleet;
+use super::given;
 use crate::cli::Compare;
 use crate::exit::{Exit, Failure};
 use crate::output;
@@ -22,7 +22,7 @@ pub(crate) fn compare(arguments: &Compare) -> Result<Exit, Failure> {
     // The journals outlive the comparison, which borrows from them: hence two lists.
     let runs: Vec<(String, Journal)> = runs
         .map(|dir| {
-            let journal = fleet::journal_of(dir)?;
+            let journal = given::journal_of(dir)?;
             Ok((dir.display().to_string(), journal))
         })
         .collect::<Result<_, Failure>>()?;

@@ -1,12 +1,12 @@
 //! `cipherbench export RUN`: a run's figures for monitoring systems.
 
-use super::fleet;
+use super::given;
 use crate::cli::{Export, ExportFormat};
 use crate::exit::{Exit, Failure};
 use crate::output;
 
 pub(crate) fn export(arguments: &Export) -> Result<Exit, Failure> {
-    let journal = fleet::journal_of(&arguments.run)?;
+    let journal = given::journal_of(&arguments.run)?;
     output::warn(&journal.warnings);
     let format = match arguments.format {
         ExportFormat::OpenMetrics => report::ExportFormat::OpenMetrics,

@@ -10,9 +10,8 @@ use crate::exit::{Exit, Failure};
 use crate::{output, signals};
 use fleet::{Access, FirstUsers, Fleet, FleetError, Identity, State, fetch, watch};
 use guard::{escaped, unescaped};
-use journal::Journal;
 use std::os::fd::AsFd;
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use std::thread;
 use view::ViewError;
 
@@ -91,30 +90,18 @@ fn unknown(job: &str) -> Failure {
     ViewError::UnknownJob(job.to_owned()).into()
 }
 
-/// The journal of a run: a folder, or `fleet:JOB` of the fleet at $CIPHERBENCH_FLEET.
-pub(crate) fn journal_of(run: &Path) -> Result<Journal, Failure> {
-    Ok(journal::read(&folder_of(run)?)?)
-}
-
-/// The folder of a run: the given one, or for `fleet:JOB` the folder in the cache.
-pub(crate) fn folder_of(run: &Path) -> Result<PathBuf, Failure> {
-    let job = run.to_str().and_then(|run| run.strip_prefix("fleet:"));
-    match job {
-        // A folder of that name has precedence, so that every run can be named.
-        Some(job) if !run.exists() => {
-            let access = Access {
-                url: set("CIPHERBENCH_FLEET").map_or_else(
-                    || DEFAULT_URL.to_owned(),
-                    |url| url.to_string_lossy().into_owned(),
-                ),
-                key: set("CIPHERBENCH_FLEET_KEY").map(PathBuf::from),
-                ca: set("CIPHERBENCH_FLEET_CA").map(PathBuf::from),
-            };
-            // The archive never changes a run, so that one copy serves all later commands.
-            Ok(view::cached(&access, job)?)
-        }
-        _ => Ok(run.to_owned()),
-    }
+/// The folder of a job's run in the cache, from the fleet at $CIPHERBENCH_FLEET.
+pub(crate) fn cached(job: &str) -> Result<PathBuf, Failure> {
+    let access = Access {
+        url: set("CIPHERBENCH_FLEET").map_or_else(
+            || DEFAULT_URL.to_owned(),
+            |url| url.to_string_lossy().into_owned(),
+        ),
+        key: set("CIPHERBENCH_FLEET_KEY").map(PathBuf::from),
+        ca: set("CIPHERBENCH_FLEET_CA").map(PathBuf::from),
+    };
+    // The archive never changes a run, so that one copy serves all later commands.
+    Ok(view::cached(&access, job)?)
 }
 
 fn set(name: &str) -> Option<std::ffi::OsString> {

@@ -1,6 +1,6 @@
 //! `cipherbench history RUN…`: changes of figures over many runs.
 
-use super::fleet;
+use super::given;
 use crate::cli::History;
 use crate::exit::{Exit, Failure};
 use crate::output;
@@ -17,7 +17,7 @@ pub(crate) fn history(arguments: &History) -> Result<Exit, Failure> {
     // The journals outlive the history, which borrows from them: hence two lists.
     let journals: Vec<(String, Journal)> = folders
         .iter()
-        .map(|dir| Ok((dir.display().to_string(), fleet::journal_of(dir)?)))
+        .map(|dir| Ok((dir.display().to_string(), given::journal_of(dir)?)))
         .collect::<Result<_, Failure>>()?;
     let all: Vec<Run<'_>> = journals
         .iter()

@@ -1,6 +1,6 @@
 //! `cipherbench report RUN`: rebuilds every document from the journal.
 
-use super::fleet;
+use super::given;
 use crate::cli::Report;
 use crate::documents;
 use crate::exit::{Exit, Failure};
@@ -15,7 +15,7 @@ pub(crate) fn report(arguments: &Report) -> Result<Exit, Failure> {
         junit,
         form,
     } = arguments;
-    let dir = &fleet::folder_of(run)?;
+    let dir = &given::folder_of(run)?;
     let journal = journal::read(dir)?;
     // A journal with a damaged tail still gives a report, but never silently.
     output::warn(&journal.warnings);

@@ -1,6 +1,6 @@
 //! `cipherbench sign RUN` and `cipherbench verify RUN`.
 
-use super::fleet;
+use super::given;
 use crate::cli::{Sign, Verify};
 use crate::exit::{Exit, Failure};
 use crate::{output, version};
@@ -10,7 +10,7 @@ use std::time::{SystemTime, UNIX_EPOCH};
 
 pub(crate) fn sign(arguments: &Sign) -> Result<Exit, Failure> {
     let Sign { run, key, force } = arguments;
-    let dir = &fleet::folder_of(run)?;
+    let dir = &given::folder_of(run)?;
     let key = SecretKey::read(key).map_err(signing::SigningError::from)?;
     let name = dir.canonicalize().unwrap_or_else(|_| dir.clone());
     let name = name
@@ -28,7 +28,7 @@ pub(crate) fn sign(arguments: &Sign) -> Result<Exit, Failure> {
 
 pub(crate) fn verify(arguments: &Verify) -> Result<Exit, Failure> {
     let Verify { run, key } = arguments;
-    let dir = &fleet::folder_of(run)?;
+    let dir = &given::folder_of(run)?;
     let key = key.as_deref().map(PublicKey::of).transpose();
     let key = key.map_err(signing::SigningError::from)?;
     let verified = signing::verify(dir, key.as_ref())?;
