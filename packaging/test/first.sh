@@ -9,8 +9,8 @@ installed=$(date +%s)
 mkdir -p /root/work
 cd /root/work
 # Whatever the figures are worth on this machine.
-cipherbench run >/tmp/run 2>&1 || [ $? -eq 1 ] || { cat /tmp/run; exit 1; }
+cipherbench run >/tmp/run 2>/tmp/progress || [ $? -eq 1 ] || { cat /tmp/progress; exit 1; }
 ended=$(date +%s)
-find runs -name report.html | grep -q . || { cat /tmp/run; exit 1; }
-grep -E '^All [0-9]+ trials|trials were' /tmp/run | head -n 1 | sed 's/^/  /'
+find runs -name report.html | grep -q . || { cat /tmp/progress; exit 1; }
+sed -n '2,/^$/p' /tmp/run | sed 's/^/  /'
 say "installed after $((installed - began)) s, first report after $((ended - began)) s"
