@@ -88,6 +88,8 @@ in_root() {
             mount --bind "/dev/$device" "$root/dev/$device"
         done
         ln -s /proc/self/fd "$root/dev/fd"
+        # nft 1.0.9 reads rules from /dev/stdin.
+        ln -s fd/0 "$root/dev/stdin"
         # systemd takes both over into the /dev of a service with `PrivateDevices`, or fails.
         mount -t devpts -o newinstance,ptmxmode=666,mode=620 devpts "$root/dev/pts"
         ln -s pts/ptmx "$root/dev/ptmx"

@@ -13,4 +13,6 @@ cipherbench run >/tmp/run 2>/tmp/progress || [ $? -eq 1 ] || { cat /tmp/progress
 ended=$(date +%s)
 find runs -name report.html | grep -q . || { cat /tmp/progress; exit 1; }
 sed -n '2,/^$/p' /tmp/run | sed 's/^/  /'
+# The reasons of failed trials.
+sed -n 's/.*#[0-9]*: failed: //p' /tmp/progress | sed 's/ (about .*//' | sort | uniq -c
 say "installed after $((installed - began)) s, first report after $((ended - began)) s"
