@@ -267,9 +267,7 @@ fn describe(missing: &[Missing], cells: usize) -> String {
 }
 
 fn how_to_install(missing: &Missing) -> &str {
-    let named = if missing.unfit.is_some() {
-        "another program; the campaign names this one"
-    } else if missing.program.contains('/') {
+    let named = if missing.program.contains('/') {
         "the campaign names this path, and no program is there"
     } else {
         "the campaign names it; its whole path serves too"

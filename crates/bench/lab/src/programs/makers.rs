@@ -3,8 +3,7 @@
 //! A program is identified by its version output, not by its name: BusyBox and GNU inetutils have a
 //! `ping` and a `traceroute` that lack options and print other lines than the trials read.
 
-use super::{find_version, known, said_of_itself};
-use guard::visible;
+use super::{known, said_of_itself};
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 use std::sync::{Mutex, PoisonError};
@@ -122,42 +121,6 @@ pub(super) fn unfit_here(name: &str, path: &Path, usage: Use) -> Option<String> 
         .or_insert_with(|| said_of_itself(path, argument).unwrap_or_default());
     // A program that prints no version is tried: the trial reports its error.
     (!said.is_empty()).then(|| unfit(name, said, usage))?
-}
-
-/// Programs that a campaign may replace, each with the word in its version output that identifies
-/// it; `None` is our encryptor.
-const MARKS: [(Option<&str>, &str); 6] = [
-    (Some("charon"), "strongSwan"),
-    (Some("openvpn"), "OpenVPN"),
-    (Some("wireguard-go"), "wireguard-go"),
-    (Some("boringtun-cli"), "boringtun"),
-    (Some("gotatun"), "gotatun"),
-    (None, "cipherbench"),
-];
-
-/// Explains why a program that a campaign names does not stand for an installed one, or for our
-/// encryptor (`None`). It is run once for its version.
-pub(super) fn of_another_kind(
-    replaces: Option<&str>,
-    program: &str,
-    path: &Path,
-) -> Option<String> {
-    let (_, mark) = MARKS.iter().find(|(known, _)| *known == replaces)?;
-    let argument = replaces.and_then(known);
-    let argument = argument.map_or("--version", |known| known.version);
-    let Some(said) = said_of_itself(path, argument) else {
-        return Some(format!(
-            "`{program} {argument}` prints no version, so nothing shows that it is {mark}: name a program that does"
-        ));
-    };
-    let is_of_it = said.to_lowercase().contains(&mark.to_lowercase());
-    (!is_of_it).then(|| {
-        let line = said.lines().find(|line| find_version(line).is_some());
-        format!(
-            "`{program} {argument}` prints `{}`, without the word {mark}: it is another program",
-            visible(line.unwrap_or_default().trim())
-        )
-    })
 }
 
 /// Returns the argument that makes a program print its version; `None` if it has no rule.

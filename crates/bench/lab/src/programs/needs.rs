@@ -1,6 +1,6 @@
 //! The programs that cells of a plan need, and which of them are missing.
 
-use super::makers::{Use, asked_by, of_another_kind, unfit, unfit_here};
+use super::makers::{Use, asked_by, unfit, unfit_here};
 use super::{find, install, refusal};
 use plan::{
     Adapter, Cell, DeviceKind, Dut, Element, GatewayPeer, IkeAuth, LabKind, LabPlan, Measurement,
@@ -47,21 +47,9 @@ pub fn missing<'a>(lab: &LabPlan, cells: impl IntoIterator<Item = &'a Cell>) -> 
                 Some(refusal) => Lack::Unfit(format!("not used: {refusal}")),
                 None => Lack::Absent,
             }),
-            // A program that the campaign names is asked what it is: a name proves nothing.
-            Some(path) => match named_for(&cells, program) {
-                Some(adapter) => of_another_kind(replaceable(adapter), program, &path),
-                None => unfit_here(program, &path, usage),
-            }
-            .map(Lack::Unfit),
+            Some(path) => unfit_here(program, &path, usage).map(Lack::Unfit),
         }
     })
-}
-
-/// Returns the first device for which the campaign names this program.
-fn named_for<'a>(cells: &[&'a Cell], program: &str) -> Option<&'a Adapter> {
-    let mut duts = cells.iter().map(|cell| &cell.dut);
-    let dut = duts.find(|dut| dut.software.program() == Some(program))?;
-    Some(&dut.adapter)
 }
 
 /// Why a program cannot be used.
@@ -396,34 +384,6 @@ mod tests {
             let needed = needed(&format!("duts: [{dut}]"), PING, &lab);
             assert_eq!(names(&needed)[3..], *own, "{dut}");
         }
-    }
-
-    #[test]
-    fn a_program_of_the_campaign_must_say_that_it_is_of_the_device() {
-        let folder = tempfile::tempdir().unwrap();
-        let path = folder.path().join("tool");
-        let of = |dut: &str, script: &str| {
-            std::fs::write(&path, format!("#!/bin/sh\n{script}\n")).unwrap();
-            let executable = std::os::unix::fs::PermissionsExt::from_mode(0o755);
-            std::fs::set_permissions(&path, executable).unwrap();
-            let named = format!("duts: [{dut}: {{ program: {} }}]", path.display());
-            let plan = plan(&named, PING, &LabFile::built_in());
-            let all = missing(&plan.lab, &plan.cells);
-            let program = path.to_str().unwrap();
-            let found = all.into_iter().find(|it| it.program == program);
-            found.and_then(|it| it.unfit)
-        };
-        let why = of("openvpn", "echo 'true (GNU coreutils) 9.1'").unwrap();
-        assert!(
-            why.contains("true (GNU coreutils) 9.1") && why.contains("OpenVPN"),
-            "{why}"
-        );
-        let why = of("cipherbench", "exit 0").unwrap();
-        assert!(why.contains("prints no version"), "{why}");
-        assert_eq!(of("openvpn", "echo 'OpenVPN 2.7_git'"), None);
-        assert_eq!(of("strongswan", "echo 'Linux strongSwan 6.0'"), None);
-        assert_eq!(of("boringtun", "echo 'boringtun 0.6.0'"), None);
-        assert_eq!(of("cipherbench", "echo 'cipherbench 0.2.0'"), None);
     }
 
     #[test]
