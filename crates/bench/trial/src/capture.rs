@@ -328,10 +328,7 @@ mod tests {
         dropped.contents.dropped = 3;
         let mut missing = whole.clone();
         (missing.file, missing.problem) = (None, Some("No space left on device".to_owned()));
-        for (bad, word) in [
-            (dropped, "3 frames were dropped"),
-            (missing, "No space left"),
-        ] {
+        for (bad, word) in [(dropped, "frames dropped: 3"), (missing, "No space left")] {
             let failed = check(&[whole.clone(), bad], 2);
             assert!(!failed.passed && failed.detail.contains(word), "{failed:?}");
             assert!(failed.explanation.is_some());

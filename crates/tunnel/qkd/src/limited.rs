@@ -45,8 +45,8 @@ impl LimitedListener {
 
 /// Serves HTTP/1.1 to a maximum number of concurrent connections, each with a maximum lifetime.
 ///
-/// It is here for the encryptor too: its crate is optimized, which the code of an HTTP server is not
-/// worth.
+/// It is here for the encryptor too: its crate is optimized, which the code of an HTTP server is
+/// not worth.
 pub async fn serve_limited(
     listener: TcpListener,
     router: Router,

@@ -144,10 +144,14 @@ name: other
 #[test]
 fn a_number_in_words_is_to_be_written_in_digits() {
     for (value, help) in [
-        ("\"four\"", "write a whole number in digits, without quotes, for example `4`"),
+        (
+            "\"four\"",
+            "write a whole number in digits, without quotes, for example `4`",
+        ),
         ("\"4\"", "write `4` without quotes"),
     ] {
-        let text = format!("name: x\ntitle: y\ntrials: [ping: {{ mtu: 1500 B }}]\nrepeats: {value}\n");
+        let text =
+            format!("name: x\ntitle: y\ntrials: [ping: {{ mtu: 1500 B }}]\nrepeats: {value}\n");
         let found = mistakes("c.yaml", &text).to_string();
         assert!(found.contains(help), "{found}");
     }

@@ -108,7 +108,7 @@ fn prefixes_without_a_unit_are_one_mistake_with_a_fitting_remedy() {
         "{shown}"
     );
     assert!(
-        shown.contains("`unit = \"B/s\"` for the `k` of `openssl speed`"),
+        shown.contains("`unit = \"B/s\"` for a table of `openssl speed`"),
         "{shown}"
     );
 }

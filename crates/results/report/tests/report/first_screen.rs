@@ -69,7 +69,7 @@ fn a_repetition_is_not_offered_where_the_settings_are_wrong() {
         brief
     };
     let mut journal = all_invalid();
-    says(&journal, "cipherbench resume RUN --invalid repeats them");
+    says(&journal, offer);
     for trial in &mut journal.trials {
         if let Outcome::Invalid { measured, .. } = &mut trial.outcome {
             for check in &mut measured.evidence.checks {

@@ -76,7 +76,7 @@ fn a_load_that_failed_because_the_receiver_lost_frames_is_the_testers_limit() {
     assert!(
         verdict
             .reason
-            .contains("21 were lost in the receiving station; 0 were lost"),
+            .contains("and the receiving station lost 21; lost on the way: 0 frames"),
         "{}",
         verdict.reason
     );

@@ -163,7 +163,7 @@ fn losses_of_the_receiving_station_neither_blame_nor_clear_the_device() {
     found.trials[1].receiver_dropped = 1;
     let why = why(found, SoakVerdict::Inconclusive);
     assert!(
-        why.contains("the receiving station lost 1 frames itself"),
+        why.contains("the receiving station lost 1 frame itself"),
         "{why}"
     );
 }
@@ -236,7 +236,7 @@ fn too_little_of_anything_is_inconclusive() {
     half.trials.truncate(1);
     let time = why(half, SoakVerdict::Inconclusive);
     assert!(
-        time.contains("60 s of 120 s were measured") || time.contains("were measured"),
+        time.contains("only 60 s of 2 min has been measured"),
         "{time}"
     );
     let mut few = result(|_, _| ());

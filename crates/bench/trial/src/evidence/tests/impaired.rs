@@ -38,8 +38,8 @@ fn what_the_model_lost_is_no_objection_and_is_stated() {
     let detail = fixture.detail("impair-kept-up");
     assert!(
         detail.starts_with(
-            "profile `lossy`: from A to B 1000 frames came and 900 left; 80 were lost by the model, 20 by its queue and \
-             0 by the tester"
+            "profile `lossy`: from A to B 1000 frames came and 900 left; lost by the model: 80, by its queue: 20, \
+             by the tester: 0"
         ),
         "{detail}"
     );

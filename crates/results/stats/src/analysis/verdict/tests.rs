@@ -309,7 +309,10 @@ fn what_the_receiving_station_dropped_is_not_the_devices_loss() {
     };
     with(250).assert(
         Limit::TesterLimited,
-        &["9900 were lost in the receiving station", "100 were"],
+        &[
+            "the receiving station lost 9900",
+            "lost on the way: 100 frames",
+        ],
     );
     // One ppm less, and the device's part of the loss fails the goal by itself.
     with(249).assert(Limit::DutLimited, &[]);
