@@ -10,7 +10,6 @@ use crate::kit::table::Cell;
 use crate::layout::Run;
 use crate::layout::frames::frames_in_words;
 use crate::order::{grouped, unique};
-use crate::topic::device::functional;
 use crate::topic::transfer::lost;
 use crate::topic::{ranking, trouble};
 use plan::Adapter;
@@ -36,10 +35,6 @@ pub(crate) fn answer(run: &Run<'_>, headlines: &[Headline]) -> Option<String> {
     let found = carried(run, headlines)
         .or_else(|| ranked(run))
         .or_else(|| stated(run, headlines, first))?;
-    // Known-answer tests pass or fail: no repeat makes an answer more certain.
-    if found.is_functional {
-        return Some(format!("{}.", found.what.trim_end_matches('.')));
-    }
     let limit = limit(run, &found.cells);
     let certainty = certainty(run, &found);
     let print = in_print(run, &found.cells);
@@ -142,8 +137,6 @@ struct LeadStatement<'r> {
     comparisons: Vec<&'r Comparison>,
     /// The smallest and the largest repeat in words, unless given by `cells`.
     range: String,
-    /// Whether it states the result of a known-answer test.
-    is_functional: bool,
 }
 
 /// The devices' shares of the baseline, for the first quantity with a baseline.
@@ -320,7 +313,6 @@ fn stated<'r>(
         ),
         cells: own.take(1).collect(),
         range: range.clone(),
-        is_functional: label == functional::TITLE,
         ..LeadStatement::default()
     })
 }
@@ -399,11 +391,9 @@ fn certainty(run: &Run<'_>, found: &LeadStatement<'_>) -> String {
         0 | 1 => parts.push("one repeat decides nothing".to_owned()),
         repeats if compared.is_none() && !found.range.is_empty() => {
             let range = found.range.as_str();
-            parts.push(match range.strip_prefix("repeats ") {
-                Some(range) => format!("{repeats} repeats, {range}"),
-                // Others begin with the number of repeats.
-                None => range.to_owned(),
-            });
+            // The number of repeats already precedes the range.
+            let range = range.strip_prefix("repeats ").unwrap_or(range);
+            parts.push(format!("{repeats} repeats, {range}"));
         }
         repeats if compared.is_none() => parts.push(counted(repeats, "repeat")),
         repeats => {

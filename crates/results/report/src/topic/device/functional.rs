@@ -12,19 +12,20 @@ use crate::order::unique;
 use maud::Markup;
 use stats::{CellResult, DeviceTestInfo, KatAlgorithm, KatCase, KatResult, KatVerdict, family};
 
-/// The title of the section, and the label of its fact.
-pub(crate) const TITLE: &str = "Functional trial";
-
-pub(crate) const SECTION: Section = Section::result("functional", TITLE, |run, out| {
-    let how = "Solid: algorithms that give the right result. Striped: algorithms that fail or are not \
+pub(crate) const SECTION: Section = Section::result(
+    "functional",
+    "Functional trial",
+    |run, out| {
+        let how = "Solid: algorithms that give the right result. Striped: algorithms that fail or are not \
                    offered.";
-    out.chart("Algorithms that pass", how, || chart(run, "kat"));
-    out.tables(kat(run));
-    out.details(
-        "Test cases by algorithm",
-        groups(run).map(|group| cases(&group)),
-    );
-});
+        out.chart("Algorithms that pass", how, || chart(run, "kat"));
+        out.tables(kat(run));
+        out.details(
+            "Test cases by algorithm",
+            groups(run).map(|group| cases(&group)),
+        );
+    },
+);
 
 const NOTE: &str = "pass: every input of every case and repeat gave the right result; wrong: with the offset of the first differing \
                     byte; error: the device reported a failure, or the result is unknown; no vectors: \
@@ -92,7 +93,7 @@ fn names<'r>(columns: &[Column<'r>]) -> Vec<&'r str> {
 }
 
 fn matrix(columns: &[Column<'_>]) -> Table {
-    let mut table = Table::new(TITLE, NOTE)
+    let mut table = Table::new("Functional trial", NOTE)
         .labels(["Type", "Algorithm"])
         .texts(columns.iter().map(|column| &column.name));
     // A device may lack algorithms of the others.
@@ -215,7 +216,7 @@ pub(super) fn fact(cell: &CellResult) -> Option<Fact> {
     let found = figures(cell)?.kat()?;
     let all = found.passed + found.failed + found.not_offered;
     Some(Fact {
-        label: TITLE.into(),
+        label: "Functional trial".into(),
         figure: format!("{} of {all}", found.passed),
         unit: "algorithms pass".into(),
         range: String::new(),
