@@ -56,7 +56,7 @@ impl GatewayFlow {
                 from: from.0,
                 to: to.0,
                 sent: from.1.count("cipher_tx_packets"),
-                arrived: arrived.saturating_sub(dropped(&["keepalive"])),
+                arrived: arrived.saturating_sub(dropped(&["keepalive", "ike_message"])),
                 made_up: dropped(&MADE_UP),
                 copied: dropped(&COPIED),
             }
