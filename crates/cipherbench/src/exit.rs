@@ -75,7 +75,7 @@ impl Failure {
     }
 
     /// The failure of a command that this build does not have.
-    #[cfg_attr(feature = "fleet", allow(dead_code))]
+    #[cfg(not(feature = "fleet"))]
     pub(crate) fn without(feature: &str) -> Self {
         let text = format!(
             "this program was built without the feature `{feature}`, as `make run` does to build in less time\n\

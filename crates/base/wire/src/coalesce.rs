@@ -20,7 +20,8 @@
 
 use crate::checksum::{self, Sum, word};
 use crate::ethernet::{self, EthernetView};
-use crate::headers::{IpView, TCP, UDP, be16, be32, put16};
+use crate::headers::{IpView, TCP, UDP, be16, be32, put_ipv4_length, put16};
+use crate::overhead::UDP_HEADER_BYTES;
 use crate::overlay::{Inner, OUTER_BYTES_MAX};
 use crate::vnet::{Gso, NEEDS_CSUM, Outer, VnetHeader};
 use arrayvec::ArrayVec;
@@ -33,7 +34,6 @@ pub const SEGMENTS_MAX: usize = 128;
 /// the kernel would segment a longer one in software.
 const PACKET_BYTES_MAX: usize = 65_535;
 const HEADERS_MAX: usize = ethernet::HEADER_BYTES_MAX + OUTER_BYTES_MAX + 40 + 60;
-const UDP_BYTES: usize = 8;
 
 const DONT_FRAGMENT: u8 = 0x40;
 const ACK: u8 = 0x10;
@@ -392,7 +392,7 @@ impl<'a> Run<'a> {
             (None, None) => a == b,
             (Some((at, view)), Some((other_at, other))) => {
                 // Ports are the flow's; the length follows, and the checksum is none.
-                let behind = at + view.header_bytes + UDP_BYTES;
+                let behind = at + view.header_bytes + UDP_HEADER_BYTES;
                 at == other_at
                     && view.header_bytes == other.header_bytes
                     && a.len() == b.len()
@@ -557,15 +557,6 @@ impl<'a> Run<'a> {
         );
         Outer::V4
     }
-}
-
-/// Writes the length of an IPv4 packet without options, and the checksum of its header.
-#[inline]
-fn put_ipv4_length(headers: &mut [u8], total: usize) {
-    put16(headers, 2, total as u16);
-    put16(headers, 10, 0);
-    let sum = checksum::finish(checksum::portable(&headers[..20], 0));
-    headers[10..12].copy_from_slice(&sum);
 }
 
 #[inline]

@@ -192,6 +192,15 @@ pub fn put16(bytes: &mut [u8], at: usize, value: u16) {
     bytes[at..at + 2].copy_from_slice(&value.to_be_bytes());
 }
 
+/// Writes the length of an IPv4 packet without options, and the checksum of its header.
+#[inline]
+pub fn put_ipv4_length(headers: &mut [u8], total: usize) {
+    put16(headers, 2, total as u16);
+    put16(headers, 10, 0);
+    let sum = checksum::finish(checksum::portable(&headers[..20], 0));
+    headers[10..12].copy_from_slice(&sum);
+}
+
 /// Writes the big-endian 32-bit field at `at`.
 #[inline]
 pub fn put32(bytes: &mut [u8], at: usize, value: u32) {

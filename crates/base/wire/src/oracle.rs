@@ -50,6 +50,27 @@ fn rfc1071(parts: &[&[u8]]) -> [u8; 2] {
 }
 
 impl Fields {
+    /// A TCP segment over IPv4 with so many bytes of payload, whose sequence numbers wrap.
+    #[must_use]
+    pub fn sample(payload: usize) -> Self {
+        Self {
+            ipv6: false,
+            tcp: true,
+            unchecked: false,
+            host: 2,
+            port: 40_000,
+            tos: 0,
+            ttl: 64,
+            id: 7,
+            sequence: u32::MAX - 100,
+            acknowledgement: 9,
+            flags: 0x10,
+            window: 500,
+            options: vec![1; 12],
+            payload: vec![0x5a; payload],
+        }
+    }
+
     /// The whole packet, from its IP header on.
     #[must_use]
     pub fn packet(&self) -> Vec<u8> {

@@ -6,6 +6,7 @@
 
 use crate::ethernet::{EthernetView, HEADER_BYTES_MAX};
 use crate::headers::{IpView, UDP, be16};
+use crate::overhead::UDP_HEADER_BYTES;
 
 /// UDP port of VXLAN (RFC 7348 §5).
 pub const VXLAN_PORT: u16 = 4789;
@@ -14,15 +15,14 @@ pub const OLD_VXLAN_PORT: u16 = 8472;
 /// UDP port of Geneve (RFC 8926 §3.3).
 pub const GENEVE_PORT: u16 = 6081;
 
-/// Length of a UDP header, a VXLAN header, and a Geneve header without options.
-const UDP_BYTES: usize = 8;
+/// Length of a VXLAN header, and of a Geneve header without options.
 const OVERLAY_BYTES: usize = 8;
 /// A Geneve header has up to 63 words of options (RFC 8926 §3.4).
 const OPTIONS_BYTES_MAX: usize = 63 * 4;
 
 /// The longest sequence of headers in front of an inner IP packet, from the outer IP header on.
 pub const OUTER_BYTES_MAX: usize =
-    40 + UDP_BYTES + OVERLAY_BYTES + OPTIONS_BYTES_MAX + HEADER_BYTES_MAX;
+    40 + UDP_HEADER_BYTES + OVERLAY_BYTES + OPTIONS_BYTES_MAX + HEADER_BYTES_MAX;
 
 /// The flag of a valid network identifier; others are reserved (RFC 7348 §5).
 const VXLAN_FLAGS: u8 = 0x08;
@@ -48,7 +48,8 @@ impl Inner {
             return None;
         }
         let packet = packet.get(..outer.total_bytes)?;
-        let (udp, payload) = packet[outer.header_bytes..].split_first_chunk::<UDP_BYTES>()?;
+        let (udp, payload) =
+            packet[outer.header_bytes..].split_first_chunk::<UDP_HEADER_BYTES>()?;
         let overlay = payload.first_chunk::<OVERLAY_BYTES>()?;
         let frame_at = match be16(udp, 2) {
             VXLAN_PORT | OLD_VXLAN_PORT if overlay[0] == VXLAN_FLAGS => OVERLAY_BYTES,
@@ -59,7 +60,7 @@ impl Inner {
             _ => return None,
         };
         let frame = EthernetView::parse(payload.get(frame_at..)?)?;
-        let at = outer.header_bytes + UDP_BYTES + frame_at + frame.header_bytes;
+        let at = outer.header_bytes + UDP_HEADER_BYTES + frame_at + frame.header_bytes;
         let view = frame.ip.filter(|ip| at + ip.total_bytes == packet.len())?;
         Some(Self { at, view })
     }
@@ -74,7 +75,7 @@ impl Inner {
         protocol: u8,
     ) -> Option<Self> {
         let packet = packet.get(..outer.total_bytes)?;
-        let least = outer.header_bytes + UDP_BYTES;
+        let least = outer.header_bytes + UDP_HEADER_BYTES;
         // The versions cannot be confused in practice: the header must have its version at the
         // first byte, the protocol, no options, and exactly the length of the rest.
         [(6, 40), (4, 20)].into_iter().find_map(|(version, bytes)| {
@@ -95,25 +96,6 @@ mod tests {
     use super::*;
     use crate::oracle::{Fields, Tunnel};
 
-    fn inner() -> Fields {
-        Fields {
-            ipv6: false,
-            tcp: true,
-            unchecked: false,
-            host: 2,
-            port: 40_000,
-            tos: 0,
-            ttl: 64,
-            id: 7,
-            sequence: 1,
-            acknowledgement: 9,
-            flags: 0x10,
-            window: 500,
-            options: Vec::new(),
-            payload: vec![1; 100],
-        }
-    }
-
     #[test]
     fn finds_packets_in_vxlan_and_geneve() {
         for (port, options, tag) in [
@@ -123,7 +105,10 @@ mod tests {
             (GENEVE_PORT, 63, true),
         ] {
             for ipv6 in [false, true] {
-                let fields = Fields { ipv6, ..inner() };
+                let fields = Fields {
+                    ipv6,
+                    ..Fields::sample(100)
+                };
                 let tunnel = Tunnel {
                     port,
                     options,
@@ -146,7 +131,7 @@ mod tests {
     #[test]
     fn other_datagrams_have_no_inner_packet() {
         let found = |change: &dyn Fn(&mut Vec<u8>)| {
-            let mut packet = Tunnel::sample().wrap(&inner(), 0);
+            let mut packet = Tunnel::sample().wrap(&Fields::sample(100), 0);
             change(&mut packet);
             IpView::parse(&packet).is_some_and(|outer| Inner::find(&packet, &outer).is_some())
         };

@@ -23,7 +23,8 @@
 
 use crate::checksum::{self, Sum, dword, word};
 use crate::ethernet;
-use crate::headers::{IpView, TCP, UDP, be16, be32, put16, put32};
+use crate::headers::{IpView, TCP, UDP, be16, be32, put_ipv4_length, put16, put32};
+use crate::overhead::UDP_HEADER_BYTES;
 use crate::overlay::{Inner, OUTER_BYTES_MAX};
 use crate::vnet::{Gso, NEEDS_CSUM, VnetHeader};
 use std::ops::Range;
@@ -31,7 +32,6 @@ use std::ops::Range;
 /// The longest link header, a tunnel's headers, IPv4 without options or IPv6, and the longest TCP
 /// header.
 const HEADERS_MAX: usize = ethernet::HEADER_BYTES_MAX + OUTER_BYTES_MAX + 40 + 60;
-const UDP_BYTES: usize = 8;
 
 const TCP_FLAGS_AT: usize = 13;
 const TCP_CHECKSUM_AT: usize = 16;
@@ -275,11 +275,17 @@ impl Segmenter {
             return;
         }
         // The length counts twice: in the header and in the pseudo-header.
-        let sum = checksum::finish(payload_sum + 2 * word(length));
-        // Zero would mean "no checksum" (RFC 768).
-        let sum = if sum == [0, 0] { [0xff, 0xff] } else { sum };
-        headers[at + UDP_CHECKSUM_AT..][..2].copy_from_slice(&sum);
+        put_udp_checksum(headers, at, payload_sum + 2 * word(length));
     }
+}
+
+/// Writes the checksum of the UDP header at `at`.
+#[inline]
+fn put_udp_checksum(headers: &mut [u8], at: usize, sum: u64) {
+    let value = checksum::finish(sum);
+    // Zero would mean "no checksum" (RFC 768).
+    let value = if value == [0, 0] { [0xff, 0xff] } else { value };
+    headers[at + UDP_CHECKSUM_AT..][..2].copy_from_slice(&value);
 }
 
 /// The inner packet of a super-packet in a UDP tunnel: its checksum starts behind the outer
@@ -287,7 +293,7 @@ impl Segmenter {
 #[inline]
 fn inner_of(vnet: &VnetHeader, packet: &[u8], ip: &IpView, link_bytes: usize) -> Option<Inner> {
     let start = usize::from(vnet.csum_start).checked_sub(link_bytes)?;
-    let is_tunnel = ip.protocol == UDP && !ip.opaque && start > ip.header_bytes + UDP_BYTES;
+    let is_tunnel = ip.protocol == UDP && !ip.opaque && start > ip.header_bytes + UDP_HEADER_BYTES;
     if !is_tunnel || vnet.flags & NEEDS_CSUM == 0 {
         return None;
     }
@@ -325,11 +331,8 @@ impl OuterPacket {
         let length = (packet.len() - at) as u16;
         put16(packet, at + 4, length);
         if self.view.version == 4 {
-            put16(packet, 2, packet.len() as u16);
             put16(packet, 4, self.identification);
-            put16(packet, 10, 0);
-            let value = checksum::finish(checksum::portable(&packet[..at], 0));
-            packet[10..12].copy_from_slice(&value);
+            put_ipv4_length(packet, packet.len());
             // Consecutive, as the kernel numbers segments.
             self.identification = self.identification.wrapping_add(1);
         } else {
@@ -338,9 +341,7 @@ impl OuterPacket {
         if self.checksummed {
             put16(packet, at + UDP_CHECKSUM_AT, 0);
             let start = self.view.pseudo_sum(packet) + word(length);
-            let value = checksum::finish(sum(&packet[at..], start));
-            let value = if value == [0, 0] { [0xff, 0xff] } else { value };
-            packet[at + UDP_CHECKSUM_AT..][..2].copy_from_slice(&value);
+            put_udp_checksum(packet, at, sum(&packet[at..], start));
         }
     }
 }

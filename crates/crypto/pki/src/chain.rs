@@ -1,6 +1,6 @@
 //! Whom a chain of certificates certifies, for protocols other than TLS: IKE (RFC 4945).
 
-use crate::reading::words;
+use crate::reading::{UNREADABLE, words};
 use pki_types::pem::PemObject;
 use pki_types::{
     CertificateDer, CertificateRevocationListDer, PrivateKeyDer, TrustAnchor, UnixTime,
@@ -198,7 +198,7 @@ pub fn key_of_pem(text: &[u8]) -> Result<Zeroizing<Vec<u8>>, String> {
 /// # Errors
 /// The problem, as the predicate of a sentence about the certificate.
 pub fn certified(certificate: &[u8]) -> Result<Certified, String> {
-    let unreadable = || "it cannot be read as an X.509 certificate".to_owned();
+    let unreadable = || UNREADABLE.to_owned();
     let (_, parsed) = x509_parser::parse_x509_certificate(certificate).map_err(|_| unreadable())?;
     // Other uses, as signatures on certificates, give no right to sign in IKE (RFC 4945 §5.1.3.2).
     if let Some(usage) = parsed.key_usage().map_err(|_| unreadable())?

@@ -6,7 +6,7 @@ use std::fmt;
 use std::ops::Range;
 use std::time::{Duration, SystemTime};
 
-const UNREADABLE: &str = "it cannot be read as an X.509 certificate";
+pub(crate) const UNREADABLE: &str = "it cannot be read as an X.509 certificate";
 
 /// Returns the only name of a certificate, or a description of the problem.
 ///

@@ -3,7 +3,7 @@
 use crate::reason;
 use crate::tls;
 use guard::Writers;
-use pki::{ReadError, name_of, read_public, read_secret, validity_of};
+use pki::{ReadError, certificates_of_pem, name_of, read_public, read_secret, validity_of};
 use rustls::client::verify_server_cert_signed_by_trust_anchor;
 use rustls::crypto::CryptoProvider;
 use rustls::crypto::aws_lc_rs::sign::any_supported_type;
@@ -254,13 +254,8 @@ fn certificates(
     writers: &Writers,
 ) -> Result<Vec<CertificateDer<'static>>, IdentityError> {
     let text = read_public(path, writers)?;
-    let found: Vec<_> = CertificateDer::pem_slice_iter(&text)
-        .collect::<Result<_, _>>()
-        .map_err(|error| malformed(path, error))?;
-    if found.is_empty() {
-        return Err(malformed(path, "it has no certificate in PEM"));
-    }
-    Ok(found)
+    let found = certificates_of_pem(&text).map_err(|what| malformed(path, what))?;
+    Ok(found.into_iter().map(CertificateDer::from).collect())
 }
 
 fn roots(path: &Path, writers: &Writers) -> Result<RootCertStore, IdentityError> {

@@ -364,28 +364,9 @@ proptest! {
     }
 }
 
-pub(crate) fn sample(payload: usize) -> Fields {
-    Fields {
-        ipv6: false,
-        tcp: true,
-        unchecked: false,
-        host: 2,
-        port: 40_000,
-        tos: 0,
-        ttl: 64,
-        id: 7,
-        sequence: u32::MAX - 100,
-        acknowledgement: 9,
-        flags: 0x10,
-        window: 500,
-        options: vec![1; 12],
-        payload: vec![0x5a; payload],
-    }
-}
-
 #[test]
 fn a_packet_with_a_wrong_checksum_is_passed_on_alone_and_unchanged() {
-    let mut packets = sample(3000).cut(1000);
+    let mut packets = Fields::sample(3000).cut(1000);
     packets[1][60] ^= 1;
     let joined = join(&packets, BOTH);
     assert_eq!(joined.len(), 3);
@@ -394,7 +375,7 @@ fn a_packet_with_a_wrong_checksum_is_passed_on_alone_and_unchanged() {
 
 #[test]
 fn a_change_of_the_accurate_ecn_flag_ends_a_run() {
-    let mut packets = sample(3000).cut(1000);
+    let mut packets = Fields::sample(3000).cut(1000);
     packets[1][32] |= 1;
     // Both bytes of the flag's word count in the checksum, which is made valid again.
     let sum = u16::from_be_bytes([packets[1][36], packets[1][37]]);
@@ -409,14 +390,14 @@ fn a_change_of_the_accurate_ecn_flag_ends_a_run() {
 
 #[test]
 fn a_gap_in_the_sequence_ends_a_run() {
-    let mut packets = sample(4000).cut(1000);
+    let mut packets = Fields::sample(4000).cut(1000);
     packets.remove(1);
     assert_eq!(join(&packets, BOTH).len(), 2);
 }
 
 #[test]
 fn numbers_of_packets_that_may_be_fragmented_are_kept() {
-    let mut packets = sample(3000).cut(1000);
+    let mut packets = Fields::sample(3000).cut(1000);
     for packet in &mut packets {
         // May be fragmented, and numbered in steps of two.
         packet[6] = 0;
@@ -428,10 +409,10 @@ fn numbers_of_packets_that_may_be_fragmented_are_kept() {
 
 #[test]
 fn a_pure_acknowledgement_does_not_overtake_data_of_its_flow() {
-    let data = sample(2000).cut(1000);
+    let data = Fields::sample(2000).cut(1000);
     let ack = Fields {
         payload: Vec::new(),
-        ..sample(0)
+        ..Fields::sample(0)
     }
     .packet();
     let packets = vec![data[0].clone(), data[1].clone(), ack.clone()];
@@ -444,7 +425,7 @@ fn a_pure_acknowledgement_does_not_overtake_data_of_its_flow() {
 fn super_packets_stay_within_an_ip_packet() {
     let packets: Vec<_> = (0..100u32)
         .map(|i| {
-            let start = sample(1400);
+            let start = Fields::sample(1400);
             Fields {
                 sequence: start.sequence.wrapping_add(i * 1400),
                 ..start
@@ -459,7 +440,7 @@ fn super_packets_stay_within_an_ip_packet() {
 
 #[test]
 fn completes_the_kernels_partial_checksum() {
-    let whole = sample(100).packet();
+    let whole = Fields::sample(100).packet();
     let mut open = whole.clone();
     let pseudo = IpView::parse(&whole).unwrap().pseudo_sum(&whole) + checksum::word(132);
     open[36..38].copy_from_slice(&checksum::fold(pseudo).to_ne_bytes());
@@ -475,7 +456,7 @@ fn completes_the_kernels_partial_checksum() {
 
 #[test]
 fn frames_with_other_link_headers_do_not_join() {
-    let fields = sample(3000);
+    let fields = Fields::sample(3000);
     let mut frames = with_link(&link_header(&fields, 1), fields.cut(1000));
     // Another priority in the tag.
     frames[1][14] = 0x20;
@@ -488,7 +469,7 @@ fn frames_with_other_link_headers_do_not_join() {
 
 #[test]
 fn a_frame_with_trailing_bytes_keeps_them_and_its_order() {
-    let fields = sample(3000);
+    let fields = Fields::sample(3000);
     let mut frames = with_link(&link_header(&fields, 0), fields.cut(1000));
     frames[2].extend([1, 2, 3, 4, 0x88, 0xfb]);
     let joined = join_frames(&frames);
@@ -502,7 +483,7 @@ fn a_frame_with_trailing_bytes_keeps_them_and_its_order() {
 
 #[test]
 fn a_frame_that_is_not_ip_does_not_overtake_earlier_frames() {
-    let fields = sample(2000);
+    let fields = Fields::sample(2000);
     let mut frames = with_link(&link_header(&fields, 0), fields.cut(1000));
     let arp = [&[0xff; 12][..], &[8, 6], &[0; 28]].concat();
     frames.push(arp.clone());

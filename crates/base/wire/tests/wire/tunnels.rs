@@ -1,8 +1,8 @@
 //! Super-packets in UDP tunnels against the oracle: segmentation and joining of VXLAN and Geneve.
 
 use crate::segmentation::{
-    BOTH, cut, cut_frame, fields, join, join_frames, link_header, recut, sample,
-    super_packet_header, with_link,
+    BOTH, cut, cut_frame, fields, join, join_frames, link_header, recut, super_packet_header,
+    with_link,
 };
 use proptest::prelude::*;
 use wire::checksum;
@@ -150,7 +150,7 @@ fn without_numbers(mut packet: Vec<u8>) -> Vec<u8> {
 
 /// Packets of a transfer in VXLAN.
 fn transfer() -> Vec<Vec<u8>> {
-    Tunnel::sample().cut(&sample(3000), 1000)
+    Tunnel::sample().cut(&Fields::sample(3000), 1000)
 }
 
 #[test]
@@ -208,7 +208,7 @@ fn numbers_of_outer_packets_that_may_be_fragmented_are_kept() {
 fn acknowledgements_in_a_tunnel_do_not_overtake_data() {
     let ack = Fields {
         payload: Vec::new(),
-        ..sample(0)
+        ..Fields::sample(0)
     };
     let mut packets = transfer();
     packets.push(Tunnel::sample().wrap(&ack, 3));
@@ -220,7 +220,7 @@ fn acknowledgements_in_a_tunnel_do_not_overtake_data() {
 
 #[test]
 fn a_super_packet_in_a_tunnel_stays_within_an_ip_packet() {
-    let whole = sample(60_000);
+    let whole = Fields::sample(60_000);
     let packets: Vec<_> = Tunnel::sample().cut(&whole, 1348);
     let more = Fields {
         sequence: whole.sequence.wrapping_add(60_000),

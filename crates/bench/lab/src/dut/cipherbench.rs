@@ -34,8 +34,8 @@ use testbed::{
 };
 use tunnels::Agreement;
 
-/// UDP port of the first lane; lane i has the i-th after it. The key exchange uses TCP on the same
-/// port.
+/// UDP port of the first lane; lane i has the i-th after it. The handshake uses TCP on the same
+/// port, and IKE shares it.
 const PORT: u16 = 4500;
 
 /// How long the KMEs may take until they answer.

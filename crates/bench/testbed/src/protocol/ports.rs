@@ -25,7 +25,7 @@ impl SealedPort {
         Self {
             port,
             form: LinkForm::Sealed(Form::Esp),
-            // Cipherbench's lanes: its gateways agree on keys over TCP.
+            // Cipherbench's lanes: but for IKE, its gateways agree on keys over TCP.
             control: false,
         }
     }
