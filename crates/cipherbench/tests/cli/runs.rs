@@ -219,7 +219,7 @@ published: own.toml
     ended.exits(0);
     let page = String::from_utf8(sandbox.run_file("report.html")).expect("UTF-8");
     assert!(
-        page.contains("need up to 128 cores per station"),
+        page.contains("for which a station needs up to 128 cores"),
         "one line says what was left out"
     );
     assert!(!page.contains("id=\"trouble\""), "nothing failed");

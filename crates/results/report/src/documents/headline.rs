@@ -253,8 +253,8 @@ fn without_bounds(run: &Run<'_>) -> String {
     }
 }
 
-/// One line for trials beyond the machine's means: ` 84 trials need up to 128 cores per station;
-/// this machine has 2, so they were left out.`
+/// One line for trials beyond the machine's means: ` Left out: 84 more trials for which a station
+/// needs up to 128 cores; this machine has 2.`
 fn left_out(run: &Run<'_>) -> String {
     let skipped = run.results.progress.trials_skipped;
     if skipped == 0 {
