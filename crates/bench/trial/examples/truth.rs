@@ -1,10 +1,11 @@
 //! Prints how far procedures, profiles and verdicts are from the truth, on simulated devices.
 //!
 //! ```sh
-//! cargo run --release -p cipherbench-trial --example truth [SEEDS]
+//! cargo run --release -p cipherbench-trial --example truth [SEEDS [limits]]
 //! ```
 //!
-//! `tests/truth` has the devices, and bounds for the same figures.
+//! `limits` prints the table of limits alone. `tests/truth` has the devices, and bounds for the same
+//! figures.
 
 #[path = "../tests/truth/bench.rs"]
 mod bench;
@@ -37,6 +38,8 @@ use trial::frames::ProcedureResult;
 const SEEDS: u64 = 200;
 /// The argument with which this program is the worker of a crypto device.
 const WORKER: &str = "worker";
+/// The argument that asks for the table of limits alone.
+const LIMITS: &str = "limits";
 /// Of trials on tokens, which take their time.
 const SEEDS_PER_TOKEN: u64 = 40;
 /// Of searches whose trials take a minute: more of them are made to the same effect.
@@ -60,6 +63,16 @@ fn main() -> Result<(), Box<dyn Error>> {
         Some(seeds) => seeds.parse()?,
         None => SEEDS,
     };
+    match env::args().nth(2).as_deref() {
+        None => {}
+        Some(LIMITS) => {
+            limits(seeds);
+            return Ok(());
+        }
+        Some(other) => {
+            return Err(format!("no table `{other}`: leave it out, or write `{LIMITS}`").into());
+        }
+    }
     let long = seeds.div_ceil(SEEDS_PER_LONG_SEARCH);
     println!(
         "Bias, worst error, covered, time; {seeds} seeds, of `rfc2544` and `tst009` {long}.\n"
