@@ -2,7 +2,7 @@
 //!
 //! Checks between axes only report: a file with anything reported gives no campaign.
 
-use plan::{Overlay, is_congestion};
+use plan::{Dscp, Overlay, is_congestion};
 use std::cell::Cell;
 use std::time::Duration;
 use units::Bytes;
@@ -292,6 +292,23 @@ pub(crate) fn check_overlay(node: Node<'_>, overlays: &[Spanned<Overlay>], mtus:
             MTU_MIN + added
         );
         node.mistake_at(&overlay.place, what, help);
+    }
+}
+
+/// The interfaces of an overlay do not copy the class to its own packets, which the device sees.
+pub(crate) fn check_classes(
+    node: Node<'_>,
+    classes: &[Spanned<Option<Dscp>>],
+    overlays: &[Spanned<Overlay>],
+) {
+    // Axes multiply: each class meets each overlay in some cell.
+    let overlay = overlays.iter().find(|overlay| overlay.value.is_some());
+    let class = classes.iter().find(|class| class.value.is_some());
+    if let (Some(overlay), Some(class)) = (overlay, class) {
+        let title = overlay.value.title();
+        let what = format!("the outer packets of {title} do not have the class of service");
+        let help = "write `overlay: none`, or make another trial of the classes without it";
+        node.mistake_at(&class.place, what, help);
     }
 }
 

@@ -217,6 +217,7 @@ impl Settings {
             cores: self.cores,
             offloads: self.offloads,
             overlay: plan::Overlay::None,
+            dscp: None,
         };
         let traffic = self.traffic;
         let test = FrameTest { traffic, procedure };

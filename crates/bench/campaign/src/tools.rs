@@ -1,22 +1,23 @@
 //! Trials by real programs: their axes, checked one by one and against one another, and their
 //! points.
 
+mod declared;
+
+use self::declared::{PING, TCP, UDP};
 use crate::axis::{
-    self, Axes, check_overlay, check_payload, check_run, check_searched, check_streams, in_steps,
+    self, Axes, check_classes, check_overlay, check_payload, check_run, check_searched,
+    check_streams, in_steps,
 };
 use crate::flows::{self, FlowAxes};
 use crate::grid::Grid;
 use crate::http::{self, HttpAxes};
-use crate::keys::{AS_FOR_TCP, CORES, DATAGRAM, DURATION, MTU, OF_ALL, OFFLOADS, millis, seconds};
 use crate::point::Point;
 use crate::video::{self, VideoAxes};
-use plan::{self, Axis, HttpTest, Measurement, Overlay, Stations};
+use plan::{self, Axis, Dscp, HttpTest, Measurement, Overlay, Stations};
 use plan::{TransferDirection, VideoTest, nanos};
 use std::time::Duration;
-use units::Layer;
 use wire::overhead::{IPV4_HEADER_BYTES, UDP_HEADER_BYTES};
-use yaml::Absent::Default as Usual;
-use yaml::{Key, Map, Node, Place, Reported, Spanned, Value};
+use yaml::{Key, Map, Node, Place, Reported, Spanned};
 
 /// A trial by a real program.
 #[derive(Debug)]
@@ -43,6 +44,7 @@ pub(crate) enum Tool {
         count: u32,
         interval: Duration,
         payload: Vec<Spanned<u16>>,
+        dscp: Vec<Spanned<Option<Dscp>>>,
         loaded: bool,
         route: bool,
     },
@@ -61,6 +63,7 @@ pub(crate) struct Load {
     streams: Vec<Spanned<Option<u16>>>,
     duration: Vec<Spanned<Duration>>,
     overlay: Vec<Spanned<Overlay>>,
+    dscp: Vec<Spanned<Option<Dscp>>>,
     warmup: Duration,
     tune: bool,
 }
@@ -86,123 +89,14 @@ pub(crate) const TOOLS: [(&str, Reader, &[Key]); 6] = [
     ),
 ];
 
-/// 16 bytes of time stamp, which `ping` needs to measure at all, and 4 of the marker that
-/// identifies clear text on the cipher link.
-const PING_PAYLOAD_MIN: u64 = 20;
-/// An IPv4 packet of 65535 B has 28 B of headers.
-const PING_PAYLOAD_MAX: u64 = 65_507;
 /// 160 bytes of iperf2's header, and digits that identify clear text on the cipher link.
 const IPERF2_DATAGRAM_MIN: u32 = 192;
 /// An ICMP echo header has the length of UDP's (RFC 792).
 const ICMP_HEADER_BYTES: usize = 8;
 
-#[rustfmt::skip]
-const TCP: &[Key] = &[
-    OF_ALL,
-    MTU.meaning("IP MTU of the stations' links"),
-    CORES.meaning("Cores that each station may use, with one process of the tool on each"),
-    STREAMS.meaning("Parallel streams (`-P`) over all processes; `auto`: one per core"),
-    // iperf3 takes no larger buffer (`-w`), and Linux makes none smaller.
-    Key::new("window", Value::Axis(&Value::Or("auto", &Value::Size(4 << 10, 512 << 20))),
-        Usual("auto"), "Socket buffer (`-w`); `auto`: the kernel tunes it")
-        .range("4 KiB to 512 MiB"),
-    DIRECTION.meaning(
-        "Direction of the payload. The client is always on A: `b-to-a` is `-R`, `duplex` is \
-         iperf3's `--bidir` and iperf2's `--full-duplex`. Each direction is reported separately; \
-         the figure of a duplex transfer is the [sum](methodology/tools.md#directions)"),
-    Key::new("congestion", Value::Axis(&Value::Or("auto", &Value::Text)), Usual("auto"),
-        "Congestion control of the sender (`-C`, of iperf2 `-Z`); `auto`: the kernel's default. \
-         The trial fails if a station's `tcp_allowed_congestion_control` lacks it")
-        .words("name or `auto`, axis").range("one that the kernel allows"),
-    DURATION.meaning("Measured time"),
-    WARMUP.meaning("Time before it that is not counted"),
-    OFFLOADS.meaning("TSO and GSO at all ends of all links, UDP segmentation included; GRO is \
-         always off"),
-    OVERLAY.meaning("[Overlay network](how-to/overlays.md) between the stations that the tools use, as \
-         in clusters: VXLAN or Geneve over UDP without checksum, inside what the DUT carries. The \
-         MTU inside is `mtu` less 50 B"),
-    TUNE.meaning("Search the best `streams` and `window` for each cell first"),
-    TOOL.meaning("Program that sends and receives. A list makes a [cross-check of \
-         tools](methodology/tools.md#cross-check-of-tools)"),
-];
-
-#[rustfmt::skip]
-const UDP: &[Key] = &[
-    OF_ALL,
-    MTU,
-    CORES.meaning(AS_FOR_TCP),
-    Key::new("datagram", Value::Axis(&Value::Or("auto", &DATAGRAM)), Usual("auto"),
-        "UDP payload (`-l`); `auto`: the largest that the MTU carries whole")
-        .range("16 B to MTU − 28 B, less 50 B in an overlay"),
-    STREAMS,
-    Key::new("rate",
-        Value::Axis(&Value::Or("max", &Value::BitRate(Layer::Payload, 1_000, 1_000_000_000_000))),
-        Usual("max"),
-        "Intended payload rate of all streams together (`-b`), each way; `max`: as fast as the \
-         tool sends"),
-    DIRECTION,
-    DURATION,
-    WARMUP,
-    OFFLOADS,
-    OVERLAY,
-    TUNE.meaning("Search the best `datagram` and `rate` for each cell first, if they are `auto` \
-         and `max`"),
-    TOOL.meaning("As for `tcp`. iperf2 needs datagrams of 192 B or more: its header leaves too \
-         little payload in shorter ones to detect clear-text"),
-];
-
-#[rustfmt::skip]
-const PING: &[Key] = &[
-    OF_ALL,
-    MTU,
-    Key::new("count", Value::Integer(1, 100_000), Usual("1000"), "Echo requests per trial"),
-    Key::new("interval", Value::Time(millis(1), seconds(10)), Usual("10 ms"),
-        "From one request to the next").range("1 ms to 10 s, whole ms"),
-    Key::new("payload", Value::Axis(&Value::Size(PING_PAYLOAD_MIN, PING_PAYLOAD_MAX)),
-        Usual("56 B"), "ICMP payload (`-s`)").range("20 B to MTU − 28 B"),
-    Key::new("loaded", Value::Switch, Usual("off"),
-        "Send the same requests again [under TCP load](methodology/tools.md#round-trips-under-load) \
-         from A to B, from B to A, and both ways"),
-    Key::new("route", Value::Switch, Usual("off"),
-        "Find [hops and path MTU](methodology/tools.md#hops-and-path-mtu) after the requests"),
-    OFFLOADS,
-];
-
-const STREAMS: Key = Key::new(
-    "streams",
-    Value::Axis(&Value::Or(
-        "auto",
-        &Value::Integer(1, axis::STREAMS_MAX as u64),
-    )),
-    Usual("auto"),
-    AS_FOR_TCP,
-)
-.range("1 to 128, at least `cores`");
-const DIRECTION: Key = Key::new(
-    "direction",
-    Value::Axis(&Value::Name(|| Value::names(&TransferDirection::ALL))),
-    Usual("a-to-b"),
-    AS_FOR_TCP,
-);
-const WARMUP: Key = Key::new(
-    "warmup",
-    Value::Time(Duration::ZERO, seconds(60)),
-    Usual("1 s"),
-    AS_FOR_TCP,
-);
-const TUNE: Key = Key::new("tune", Value::Switch, Usual("off"), AS_FOR_TCP);
-const OVERLAY: Key = Key::new(
-    "overlay",
-    Value::Axis(&Value::Name(Value::variants::<Overlay>)),
-    Usual("none"),
-    AS_FOR_TCP,
-);
-const TOOL: Key = Key::new(
-    "tool",
-    Value::Axis(&Value::Name(Value::variants::<plan::Tool>)),
-    Usual("iperf3"),
-    AS_FOR_TCP,
-);
+fn dscp(node: Node<'_>) -> Result<Option<Dscp>, Reported> {
+    node.word_or("auto", |node| node.choice("class of service"))
+}
 
 /// Reads a trial by the tool of that reader.
 pub(crate) fn read(map: &Map<'_>, reader: Reader) -> Result<ToolTrial, Reported> {
@@ -230,6 +124,8 @@ impl Load {
         let duration = axes.checked("duration", in_steps);
         let overlay = axes.read("overlay", |node| node.choice("overlay"));
         check_overlay(node, &overlay, mtu);
+        let dscp = axes.read("dscp", dscp);
+        check_classes(node, &dscp, &overlay);
         let warmup = map.get_with("warmup", |node, warmup| {
             in_steps(node, warmup).map(|warmup| node.spanned(warmup))
         });
@@ -247,6 +143,7 @@ impl Load {
             streams,
             duration,
             overlay,
+            dscp,
             warmup: warmup.as_ref().map_or(Duration::ZERO, |it| it.value),
             tune: tune.as_ref().is_ok_and(|tune| tune.value),
         };
@@ -340,6 +237,7 @@ fn ping(map: &Map<'_>, mtu: &[Spanned<u16>]) -> Result<Tool, Reported> {
         whole_millis(node, interval).map(|interval| node.spanned(interval))
     });
     let payload: Vec<Spanned<u16>> = axes.get("payload");
+    let dscp = axes.read("dscp", dscp);
     let (loaded, route) = (map.get("loaded"), map.get("route"));
 
     let headers = IPV4_HEADER_BYTES + ICMP_HEADER_BYTES;
@@ -366,6 +264,7 @@ fn ping(map: &Map<'_>, mtu: &[Spanned<u16>]) -> Result<Tool, Reported> {
         count: count?,
         interval: interval?.value,
         payload,
+        dscp,
         loaded: loaded?,
         route: route?,
     })
@@ -390,6 +289,7 @@ struct Settings {
     cores: u16,
     offloads: bool,
     overlay: Overlay,
+    dscp: Option<Dscp>,
     tool: plan::Tool,
     direction: TransferDirection,
     streams: Option<u16>,
@@ -429,9 +329,13 @@ impl ToolTrial {
                 count,
                 interval,
                 payload,
+                dscp,
                 loaded,
                 route,
-            } => self.ping(trial, grid, (*count, *interval), payload, (*loaded, *route)),
+            } => {
+                let axes = (payload.as_slice(), dscp.as_slice());
+                self.ping(trial, grid, (*count, *interval), axes, (*loaded, *route))
+            }
             Tool::Http(axes) => {
                 let grid = axes.over(cores(grid, &axes.cores), |point| &mut point.http);
                 self.application(trial, grid, |point| Measurement::Http(point.http))
@@ -510,7 +414,7 @@ impl ToolTrial {
         trial: &'a Place,
         grid: Settled<'a>,
         (count, interval): (u32, Duration),
-        payload: &'a [Spanned<u16>],
+        (payload, dscp): (&'a [Spanned<u16>], &'a [Spanned<Option<Dscp>>]),
         (loaded, route): (bool, bool),
     ) -> Grid<'a, Point<'a>> {
         let grid = grid
@@ -521,7 +425,7 @@ impl ToolTrial {
             .with(Axis::Route, route)
             .with(Axis::Count, count)
             .with(Axis::Interval, interval);
-        self.offloads(grid).map(|point| {
+        classes(self.offloads(grid), dscp).map(|point| {
             let measurement = Measurement::Ping {
                 count,
                 interval_ns: nanos(interval),
@@ -557,6 +461,10 @@ fn cores<'a>(grid: Settled<'a>, values: &'a [Spanned<u16>]) -> Settled<'a> {
     grid.over(Axis::Cores, values, |point, cores| point.cores = cores)
 }
 
+fn classes<'a>(grid: Settled<'a>, values: &'a [Spanned<Option<Dscp>>]) -> Settled<'a> {
+    grid.over(Axis::Dscp, values, |point, dscp| point.dscp = dscp)
+}
+
 impl Settings {
     fn with(self, trial: &Place, tune: bool, measurement: Measurement) -> Point<'_> {
         Point {
@@ -565,6 +473,7 @@ impl Settings {
                 cores: self.cores,
                 offloads: self.offloads,
                 overlay: self.overlay,
+                dscp: self.dscp,
             }),
             tune,
             ..Point::new(trial, measurement)
@@ -584,6 +493,7 @@ impl Load {
         let grid = grid.over(Axis::Overlay, &self.overlay, |point, overlay| {
             point.overlay = overlay
         });
+        let grid = classes(grid, &self.dscp);
         let grid = grid.over(Axis::Direction, &self.direction, |point, direction| {
             point.direction = direction
         });

@@ -29,12 +29,20 @@ pub(crate) struct PacketSocket(OwnedFd);
 
 impl PacketSocket {
     /// Opens a socket for every frame, with the system's default buffer; on request each is behind
-    /// a [`wire::vnet::VnetHeader`] that describes super-packets.
-    pub(crate) fn open(interface: &str, with_headers: bool) -> io::Result<Self> {
+    /// a [`wire::vnet::VnetHeader`] that describes super-packets. `received_only`: without frames
+    /// that the interface sends.
+    pub(crate) fn open(
+        interface: &str,
+        with_headers: bool,
+        received_only: bool,
+    ) -> io::Result<Self> {
         let index = if_nametoindex(interface)?;
         let socket = Self::unbound()?;
         if with_headers {
             socket.turn_on(libc::PACKET_VNET_HDR)?;
+        }
+        if received_only {
+            socket.turn_on(IGNORE_OUTGOING)?;
         }
         // Only now: until it is bound, no frame enters that the options do not apply to.
         socket.bind(index)?;

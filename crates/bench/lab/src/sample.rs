@@ -20,10 +20,15 @@ use classify::{Classifier, Kind};
 use contents::contents_of;
 use journal::record::CipherLink;
 use packets::PacketTap;
+use plan::Dscp;
 use std::collections::BTreeSet;
 use std::io;
 use std::time::{Duration, Instant};
 use testbed::protocol::Sample;
+use wire::ecn;
+use wire::ethernet::{HEADER_BYTES, IPV4, IPV6};
+use wire::headers::be16;
+use wire::overhead::IPV4_HEADER_BYTES;
 
 /// Most SPIs, or equivalents in other forms, that are listed; no link of this lab has more.
 const SPIS_MAX: usize = 256;
@@ -37,6 +42,8 @@ pub(crate) struct Wanted {
     pub(crate) packets: u32,
     /// Whether to inspect the contents of sealed packets.
     pub(crate) contents: bool,
+    /// Whether to leave out frames that the interface sends.
+    pub(crate) received_only: bool,
 }
 
 /// Inspects frames on an interface, for up to `limit`.
@@ -54,7 +61,7 @@ pub(crate) fn sample(
     let tap = (wanted.packets > 0 || wanted.contents)
         .then(|| PacketTap::open(interface))
         .transpose()?;
-    let socket = PacketSocket::open(interface, false)?;
+    let socket = PacketSocket::open(interface, false, wanted.received_only)?;
     let mut tally = Tally::new(expected);
     let mut buffer = vec![0; FRAME_BYTES_MAX];
     while tally.link.frames < u64::from(wanted.frames) {
@@ -101,15 +108,32 @@ impl<'a> Tally<'a> {
         match self.classifier.kind(frame) {
             Kind::Sealed { id } => {
                 self.link.esp_frames += 1;
+                self.count_class(frame);
                 if let Some(spi) = id.filter(|_| self.spis.len() < SPIS_MAX) {
                     self.spis.insert(spi);
                 }
             }
             Kind::Channel => self.link.channel_frames += 1,
             Kind::Control => {}
-            Kind::Other => self.link.other_frames += 1,
+            Kind::Other => {
+                self.link.other_frames += 1;
+                self.count_class(frame);
+            }
         }
         self.link.marker_frames += u64::from(self.classifier.shows_marker(frame));
+    }
+
+    /// Counts the class of service of the outermost IP header, if there is one.
+    fn count_class(&mut self, frame: &[u8]) {
+        let Some((ethernet, packet)) = frame.split_at_checked(HEADER_BYTES) else {
+            return;
+        };
+        let is_ip = matches!(be16(ethernet, 12), IPV4 | IPV6);
+        // The shortest header with addresses is IPv4's.
+        if is_ip && packet.len() >= IPV4_HEADER_BYTES {
+            let name = Dscp::name_of(ecn::tos(packet) >> 2);
+            *self.link.dscp.entry(name).or_default() += 1;
+        }
     }
 
     fn finish(mut self) -> CipherLink {

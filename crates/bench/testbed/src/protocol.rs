@@ -20,7 +20,7 @@ use std::collections::BTreeMap;
 use std::time::Duration;
 
 /// Version of this protocol; both ends must have the same version.
-pub const PROTOCOL_VERSION: u32 = 15;
+pub const PROTOCOL_VERSION: u32 = 16;
 
 /// A request, with the number that its answer repeats.
 #[derive(Debug, Clone, Serialize, Deserialize)]
@@ -228,6 +228,8 @@ pub enum Request {
         packets: u32,
         /// Whether to inspect the contents of sealed packets.
         contents: bool,
+        /// As in `Watch`.
+        received_only: bool,
         /// Limit in milliseconds.
         limit_ms: u64,
         /// Byte strings that appear in the stations' cleartext traffic.
@@ -237,8 +239,7 @@ pub enum Request {
         /// TCP ports of the DUT for its control connections.
         control_ports: Vec<ControlPort>,
     },
-    /// Watch every frame of an interface until `WatchEnd`: the kernel passes on and counts only
-    /// foreign frames, see [`journal::record::CipherWatch`].
+    /// Watch an interface until `WatchEnd` for foreign frames ([`journal::record::CipherWatch`]).
     Watch {
         /// Interface name.
         interface: String,

@@ -4,8 +4,8 @@
 //! cargo run --release -p cipherbench-trial --example truth [SEEDS [limits]]
 //! ```
 //!
-//! `limits` prints the table of limits alone. `tests/truth` has the devices, and bounds for the same
-//! figures.
+//! `limits` prints the table of limits alone. `tests/truth` has the devices, and bounds for the
+//! same figures.
 
 #[path = "../tests/truth/bench.rs"]
 mod bench;

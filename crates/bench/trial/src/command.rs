@@ -13,12 +13,13 @@
 
 pub(crate) mod http;
 mod iperf2;
+mod ping;
 pub(crate) mod video;
 
 use crate::cores::{Machine, Machines};
 use crate::timing::Timing;
 use journal::record::ToolParameters;
-use plan::{Cell, Measurement, Stations, Tool, TransferDirection};
+use plan::{Cell, Dscp, Measurement, Stations, Tool, TransferDirection};
 use serde::Serialize;
 use std::net::Ipv4Addr;
 use testbed::NodeId;
@@ -34,12 +35,8 @@ pub const BASE_PORT: u16 = 5201;
 /// size.
 pub const UDP_WINDOW_BYTES: u64 = 4 << 20;
 
-/// Echo requests for the baseline round trip: count, interval in nanoseconds, payload in bytes.
-const BASELINE_PING: (u32, u64, u16) = (20, 10_000_000, 56);
 /// iperf3's header in a datagram: seconds, microseconds and a sequence number, 4 bytes each.
 const IPERF3_UDP_HEADER_BYTES: usize = 12;
-/// The `struct timeval` that `ping` puts before its pattern.
-const PING_TIMESTAMP_BYTES: usize = 16;
 /// Length of the longest marker, and period of the payload's pattern.
 const MARKER_BYTES: usize = 10;
 /// Length of the shortest marker: shorter ones occur in ciphertext by chance.
@@ -336,7 +333,10 @@ pub fn commands(
             interval_ns,
             payload_bytes,
             ..
-        } => ping((count, interval_ns, payload_bytes), target, &cores),
+        } => {
+            let dscp = stations.dscp;
+            ping::commands((count, interval_ns, payload_bytes, dscp), target, &cores)
+        }
         Measurement::Tcp {
             duration_ns,
             warmup_ns,
@@ -361,47 +361,6 @@ pub fn commands(
     }
 }
 
-fn ping(
-    (count, interval_ns, payload_bytes): (u32, u64, u16),
-    target: Ipv4Addr,
-    cores: &Cores,
-) -> Result<Commands, CommandError> {
-    if count == 0 {
-        return Err(CommandError::Zero {
-            what: "the number of echo requests",
-        });
-    }
-    if interval_ns == 0 || interval_ns % 1_000_000 != 0 {
-        return Err(CommandError::PingInterval { interval_ns });
-    }
-    if usize::from(payload_bytes) < PING_TIMESTAMP_BYTES {
-        return Err(CommandError::PingPayload { payload_bytes });
-    }
-    let argv = ping_words((count, interval_ns, payload_bytes), target);
-    Ok(Commands {
-        cores: cores.clone(),
-        preparations: Vec::new(),
-        baseline: None,
-        servers: Vec::new(),
-        clients: vec![program(&argv, cores.a.clone(), Ready::Started)],
-        parameters: ToolParameters::default(),
-        timing: Timing::of_ping(count, interval_ns),
-        marker: marker(PING_TIMESTAMP_BYTES, usize::from(payload_bytes)),
-    })
-}
-
-fn ping_words((count, interval_ns, payload_bytes): (u32, u64, u16), target: Ipv4Addr) -> String {
-    let pattern: String = pattern(0, MARKER_BYTES)
-        .iter()
-        .map(|byte| format!("{byte:02x}"))
-        .collect();
-    format!(
-        // `-W 1`: wait one second for late replies, not the ten that a lost last reply would cost.
-        "ping -n -i {} -c {count} -s {payload_bytes} -p {pattern} -W 1 {target}",
-        seconds(interval_ns),
-    )
-}
-
 /// The share of one process in a bulk transfer, for any tool.
 struct Share<'a> {
     direction: TransferDirection,
@@ -415,6 +374,16 @@ struct Share<'a> {
     window_bytes: Option<u64>,
     /// `None` for TCP.
     datagrams: Option<Datagrams>,
+    /// `None`: the tool's default.
+    dscp: Option<Dscp>,
+}
+
+impl Share<'_> {
+    /// The option for the class of service, with a blank before it; both tools have the same.
+    fn class(&self) -> String {
+        let dscp = self.dscp;
+        dscp.map_or_else(String::new, |dscp| format!(" -S {}", dscp.tos()))
+    }
 }
 
 #[derive(Clone, Copy)]
@@ -479,6 +448,7 @@ fn bulk(
             timing: &timing,
             window_bytes: parameters.window_bytes,
             datagrams,
+            dscp: stations.dscp,
         };
         let (server, client, ready) = match tool {
             Tool::Iperf3 => share.iperf3(),
@@ -499,10 +469,8 @@ fn bulk(
         (_, None) => pattern(0, MARKER_BYTES),
     };
     // iperf2 does not report the round trip of its connections in numbers.
-    let baseline = (datagrams.is_none() && tool == Tool::Iperf3).then(|| {
-        let words = ping_words(BASELINE_PING, target);
-        program(&words, vec![cores.a[0]], Ready::Started)
-    });
+    let baseline = (datagrams.is_none() && tool == Tool::Iperf3)
+        .then(|| program(&ping::baseline(target), vec![cores.a[0]], Ready::Started));
     Ok(Commands {
         cores: cores.clone(),
         preparations: Vec::new(),
@@ -531,9 +499,10 @@ impl Share<'_> {
         let congestion = self
             .congestion
             .map_or(String::new(), |name| format!(" -C {name}"));
+        let class = self.class();
         let server = format!("iperf3 -s -1 -J -i {interval} -p {port}");
         let client = format!(
-            "iperf3 -c {target} -p {port} -J -i {interval} -t {} -P {}{window}{udp}{direction}{congestion} \
+            "iperf3 -c {target} -p {port} -J -i {interval} -t {} -P {}{window}{udp}{direction}{congestion}{class} \
              --connect-timeout 3000 --repeating-payload",
             self.timing.run_seconds(),
             self.streams,

@@ -14,6 +14,7 @@ mod clock;
 mod congestion;
 mod contents;
 pub(crate) mod crossing;
+mod dscp;
 pub(crate) mod failure;
 pub(crate) mod gateway;
 mod http;
@@ -196,6 +197,7 @@ pub fn checks(each_way: &[ToolObserved<'_>]) -> Vec<Check> {
         video::players_kept_up(observed),
         of_each(link::station_interfaces_agree),
         of_each(overlay::overlay_carried),
+        dscp::class_arrived(observed),
         crossing::packets_cross_once(observed),
         neighbours::links_not_flooded(observed),
     ];

@@ -359,6 +359,7 @@ impl Attempt<'_> {
             timing: self.commands.timing,
             look: self.look(),
             sample: Sample::of(self.trial.cell, &self.commands.timing),
+            receiver: self.receiver(),
             interrupt: self.interrupt,
         };
         let run = Duration::from_nanos(self.commands.timing.run_ns);
@@ -461,6 +462,14 @@ impl Attempt<'_> {
     /// Returns the watched end of the cipher link; `None` if the lab cannot watch it.
     fn look(&self) -> Option<WatchPoint<'_>> {
         WatchPoint::at(self.bench, NodeId::Gw1, false, self.markers)
+    }
+
+    /// The station that receives, with its interface, if the cell's packets have a class.
+    fn receiver(&self) -> Option<(NodeId, &str)> {
+        self.trial.cell.stations?.dscp?;
+        let [_, to] = ends(ways(&self.trial.cell.measurement)[0]);
+        let (a, b) = self.bench.station_interfaces();
+        Some((to, if to == NodeId::A { a } else { b }))
     }
 
     fn interfaces(&self) -> Interfaces {

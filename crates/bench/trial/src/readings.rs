@@ -29,6 +29,7 @@ impl PathReadings<'_> {
         Evidence {
             checks: Vec::new(),
             cipher_link: self.seen.cipher_link.clone(),
+            received_dscp: self.seen.received_dscp.clone(),
             watch: self.watch.clone(),
             interfaces: self.after.interfaces_since(&self.before),
             drivers: self.after.drivers_since(&self.before),
@@ -72,6 +73,7 @@ impl PathReadings<'_> {
             cipher: self.look.and_then(cipher),
             elapsed_ns: self.after.ns_since(&self.before),
             cpu: &self.seen.cpu,
+            received_dscp: Some(&self.seen.received_dscp),
             settings: evidence.settings.as_ref(),
             impaired: evidence.impaired.as_ref(),
         }

@@ -9,6 +9,7 @@ use crate::timing::Timing;
 use crate::tools::{await_end, sleep_until};
 use journal::record::{CipherLink, CipherWatch, Cpu, OpenedPackets};
 use plan::{Adapter, Cell, ImpairProfile, Measurement, VideoTransport};
+use std::collections::BTreeMap;
 use std::time::{Duration, Instant};
 use testbed::protocol::{Contents, Request, Response};
 use testbed::{Bench, Interrupt, LabError, Node, NodeId, RunningDut};
@@ -46,6 +47,8 @@ pub(crate) struct WatchResult {
     packets: Vec<Vec<u8>>,
     /// Sampled sealed frames without a whole packet.
     not_whole: u64,
+    /// Packets that the receiving station received, by class of service.
+    pub(crate) received_dscp: BTreeMap<String, u64>,
     /// The contents of the sampled packets.
     contents: Contents,
 }
@@ -209,6 +212,8 @@ pub(crate) struct Watcher<'a> {
     /// `None` without a cipher link.
     pub(crate) look: Option<WatchPoint<'a>>,
     pub(crate) sample: Sample,
+    /// The station that receives, with its interface, if the class of its packets is looked at.
+    pub(crate) receiver: Option<(NodeId, &'a str)>,
     pub(crate) interrupt: &'a Interrupt,
 }
 
@@ -310,7 +315,10 @@ impl Watcher<'_> {
                         }
                     }
                 }
-                Step::Sample => self.sample(&mut seen)?,
+                Step::Sample => {
+                    self.sample(&mut seen)?;
+                    self.sample_receiver(&mut seen)?;
+                }
             }
         }
         Ok(seen)
@@ -339,6 +347,30 @@ impl Watcher<'_> {
         })
     }
 
+    /// Samples what the receiving station receives, if the cell's packets have a class.
+    fn sample_receiver(&self, seen: &mut WatchResult) -> Result<(), TrialError> {
+        let Some((receiver, interface)) = self.receiver else {
+            return Ok(());
+        };
+        let receiver = self.bench.node(receiver);
+        let request = Request::Sample {
+            interface: interface.to_owned(),
+            frames: self.sample.frames,
+            packets: 0,
+            contents: false,
+            received_only: true,
+            limit_ms: self.sample.limit.as_millis() as u64,
+            markers: Vec::new(),
+            sealed_ports: Vec::new(),
+            control_ports: Vec::new(),
+        };
+        match receiver.call(request)? {
+            Response::Sample(found) => add_classes(&mut seen.received_dscp, found.link.dscp),
+            other => return Err(receiver.unexpected(&other).into()),
+        }
+        Ok(())
+    }
+
     fn sample(&self, seen: &mut WatchResult) -> Result<(), TrialError> {
         let Some(look) = self.look else {
             return Ok(());
@@ -354,6 +386,7 @@ impl Watcher<'_> {
                 None => 0,
             },
             contents: self.sample.reads_contents,
+            received_only: false,
             limit_ms: limit.as_millis() as u64,
             markers: look.markers.to_vec(),
             sealed_ports: self.dut.sealed_ports.clone(),
@@ -377,12 +410,19 @@ impl Watcher<'_> {
     }
 }
 
+fn add_classes(sum: &mut BTreeMap<String, u64>, found: BTreeMap<String, u64>) {
+    for (class, packets) in found {
+        *sum.entry(class).or_default() += packets;
+    }
+}
+
 fn add(sum: &mut CipherLink, found: CipherLink) {
     sum.frames += found.frames;
     sum.esp_frames += found.esp_frames;
     sum.marker_frames += found.marker_frames;
     sum.channel_frames += found.channel_frames;
     sum.other_frames += found.other_frames;
+    add_classes(&mut sum.dscp, found.dscp);
     for spi in found.spis {
         if !sum.spis.contains(&spi) {
             sum.spis.push(spi);

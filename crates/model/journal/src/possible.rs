@@ -358,6 +358,8 @@ fn of_evidence(measured: &Measured, found: &mut Contradictions) {
     ];
     let sampled = (cipher_link.frames, "frames sampled on the cipher link");
     found.part((sum(kinds), "recognised"), sampled);
+    let classes = sum(cipher_link.dscp.values().copied());
+    found.part((classes, "with a class of service"), sampled);
     found.part((cipher_link.marker_frames, "with the marker"), sampled);
     if let Some(opened) = &cipher_link.opened {
         let sampled = (opened.packets, "sealed packets sampled whole");

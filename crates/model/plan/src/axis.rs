@@ -51,6 +51,7 @@ pub enum Axis {
     Cores,
     Offloads,
     Overlay,
+    Dscp,
     Ports,
     Contents,
     Rate,
@@ -430,6 +431,21 @@ static DECLARATIONS: &[Declaration] = &[
             "overlay network between the stations that a tool's transfer uses: none, vxlan or geneve",
         ),
         ..declare(Axis::Overlay, "overlay", Unit::Plain)
+    },
+    Declaration {
+        value: |cell| match cell.measurement {
+            Measurement::Tcp { .. } | Measurement::Udp { .. } | Measurement::Ping { .. } => {
+                Some(cell.stations?.dscp.into())
+            }
+            _ => None,
+        },
+        phrase: Some(|name| format!("class {}", name.plain())),
+        is_usual: |name| *name == Value::Open,
+        column: column(
+            "dscp",
+            "class of service of the tools' packets; auto: the tools' default",
+        ),
+        ..declare(Axis::Dscp, "dscp", Unit::Plain)
     },
     Declaration {
         value: |cell| Some(traffic(cell)?.ports.into()),

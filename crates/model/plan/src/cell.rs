@@ -2,7 +2,7 @@
 
 use crate::axis::{Axis, Conditions, Coordinate};
 use crate::value::Value;
-use crate::{Dut, ImpairProfile, Measurement, Overlay, Stations};
+use crate::{Dscp, Dut, ImpairProfile, Measurement, Overlay, Stations};
 use serde::{Deserialize, Serialize};
 
 /// One point of the matrix: everything that is fixed while a figure is measured.
@@ -115,6 +115,7 @@ struct Read {
     offloads: Option<bool>,
     #[serde(default)]
     overlay: Overlay,
+    dscp: Option<Dscp>,
     measurement: Measurement,
     impair: Option<ImpairProfile>,
     tune: bool,
@@ -140,6 +141,7 @@ impl TryFrom<Read> for Cell {
                 cores,
                 offloads,
                 overlay: read.overlay,
+                dscp: read.dscp,
             }),
             _ => {
                 let what = "has traffic, but not `mtu`, `cores_per_station` and `offloads`";

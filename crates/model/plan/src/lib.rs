@@ -15,6 +15,7 @@ mod checked;
 mod claim;
 mod demand;
 mod device;
+mod dscp;
 pub mod estimate;
 mod expectation;
 mod frames;
@@ -51,6 +52,7 @@ pub use device::{
     Device, DeviceFault, DeviceKind, DeviceModel, DeviceSpeed, DeviceTest, Devices, Fatigue, Kat,
     Workers,
 };
+pub use dscp::Dscp;
 pub use expectation::{Expectation, Expectations, StoredFigure, StoredRun};
 pub use hosts::{Host, HostName, Hosts};
 pub use http::{HttpClient, HttpServer, HttpTest, HttpVersion, Store};

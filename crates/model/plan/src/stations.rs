@@ -1,5 +1,6 @@
 //! The stations that traffic comes from and goes to.
 
+use crate::Dscp;
 use serde::{Deserialize, Serialize};
 use std::net::Ipv4Addr;
 use strum::{IntoStaticStr, VariantArray};
@@ -19,6 +20,9 @@ pub struct Stations {
     /// The overlay network between them.
     #[serde(skip_serializing_if = "crate::is_default")]
     pub overlay: Overlay,
+    /// The class of service of the tools' packets; `None`: the tools' default, and not observed.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub dscp: Option<Dscp>,
 }
 
 impl Stations {
@@ -124,6 +128,7 @@ mod tests {
                 cores: 1,
                 offloads: true,
                 overlay,
+                dscp: None,
             };
             stations.tool_mtu()
         };

@@ -2,8 +2,8 @@
 
 use crate::words::{nanos, on_off};
 use crate::{
-    Direction, HttpClient, HttpServer, HttpVersion, ImpairProfile, IpVersion, LatencyPath, Overlay,
-    Picture, Player, Ports, Store, Tool, TransferDirection, VideoTransport, Workers,
+    Direction, Dscp, HttpClient, HttpServer, HttpVersion, ImpairProfile, IpVersion, LatencyPath,
+    Overlay, Picture, Player, Ports, Store, Tool, TransferDirection, VideoTransport, Workers,
 };
 use serde::{Deserialize, Serialize};
 use std::time::Duration;
@@ -105,6 +105,7 @@ impl From<&ImpairProfile> for Value {
 pub(crate) trait Named: Into<&'static str> {}
 
 impl Named for Direction {}
+impl Named for Dscp {}
 impl Named for HttpClient {}
 impl Named for HttpServer {}
 impl Named for HttpVersion {}

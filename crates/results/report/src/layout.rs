@@ -18,7 +18,7 @@ use crate::order::sorted;
 use journal::Journal;
 use journal::record::TrialRecord;
 use names::noted;
-use plan::{Axis, Cell, Coordinate, Dut, Measurement, Overlay, Plan, Role, Stations};
+use plan::{Axis, Cell, Coordinate, Dscp, Dut, Measurement, Overlay, Plan, Role, Stations};
 use stats::{CellResult, Comparison, Metric, Results, Series};
 use std::collections::BTreeMap;
 
@@ -335,6 +335,7 @@ struct Key {
     measurement: Measurement,
     offloads: bool,
     overlay: Option<Overlay>,
+    dscp: Option<Dscp>,
     tune: bool,
     impair: Option<String>,
     /// Coordinates except the coordinates of points.
@@ -374,6 +375,7 @@ impl Key {
             measurement,
             offloads: cell.stations.is_some_and(|stations| stations.offloads),
             overlay: cell.stations.map(|stations| stations.overlay),
+            dscp: cell.stations.and_then(|stations| stations.dscp),
             tune: cell.tune,
             impair: cell.impair.as_ref().map(|profile| profile.name.clone()),
         }

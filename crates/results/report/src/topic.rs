@@ -5,6 +5,7 @@
 
 pub(crate) mod captures;
 pub(crate) mod claims;
+mod classes;
 mod closing;
 pub(crate) mod contrasts;
 pub(crate) mod cpu;
@@ -53,6 +54,7 @@ const SECTIONS: &[&[Section]] = &[
         transfer::TCP,
         transfer::UDP,
         latency::SECTION,
+        classes::SECTION,
         http::HTTP,
         http::FLOWS,
         video::SECTION,
@@ -105,6 +107,7 @@ pub(crate) fn columns() -> Vec<Column> {
         cpu::columns::COLUMNS,
         evidence::COLUMNS,
         latency::columns::LOADED,
+        classes::COLUMNS,
         http::columns::COLUMNS,
         video::columns::COLUMNS,
         frames::columns::TRAFFIC,

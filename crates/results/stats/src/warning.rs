@@ -465,7 +465,7 @@ fn generator_limited(cells: &[CellResult]) -> Option<Warning> {
             let key = (
                 &cell.dut,
                 cell.stations
-                    .map(|its| (its.mtu, its.cores, its.offloads, its.overlay)),
+                    .map(|its| (its.mtu, its.cores, its.offloads, its.overlay, its.dscp)),
                 cell.parameters.streams,
             );
             alike

@@ -51,6 +51,7 @@ fn every_default_of_a_frame_test_is_explicit_in_the_plan() {
         cores: 1,
         offloads: false,
         overlay: plan::Overlay::None,
+        dscp: None,
     };
     assert_eq!((cell.stations, cell.tune), (Some(stations), false));
     let test = tests(&plan)[1];

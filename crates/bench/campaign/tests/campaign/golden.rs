@@ -2,6 +2,7 @@
 //! rewrites the expected texts; review the difference like code.
 
 mod claims;
+mod classes;
 mod devices;
 mod disturbed;
 mod expect;

@@ -37,7 +37,7 @@ pub(super) struct PacketSample {
 
 impl PacketTap {
     pub(super) fn open(interface: &str) -> io::Result<Self> {
-        PacketSocket::open(interface, true).map(Self)
+        PacketSocket::open(interface, true, false).map(Self)
     }
 
     /// Takes the packets of the first `frames` frames. `is_sealed` means that at least one sealed

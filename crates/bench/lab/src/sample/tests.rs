@@ -132,6 +132,25 @@ fn a_marker_is_counted_whatever_the_kind_of_frame_that_shows_it() {
 }
 
 #[test]
+fn the_class_of_the_outermost_header_is_counted_except_of_control_traffic() {
+    let with_tos = |tos: u8| {
+        let mut frame = ipv4(50, &[0, 0, 1, 2, 0, 0, 0, 1]);
+        frame[15] = tos;
+        frame
+    };
+    let mut arp = vec![0; 60];
+    arp[12..22].copy_from_slice(&[8, 6, 0, 1, 8, 0, 6, 4, 0, 1]);
+    // EF, EF with ECN, none, and a number without a name.
+    let frames = [with_tos(184), with_tos(187), with_tos(0), with_tos(20), arp];
+    let link = tally_of(sealed(&[]), &frames);
+    let wanted = [("be", 1), ("dscp-5", 1), ("ef", 2)];
+    let wanted = wanted.map(|(class, packets)| (class.to_owned(), packets));
+    assert_eq!(link.dscp, wanted.into());
+    let cut_off = tally_of(sealed(&[]), &[with_tos(184)[..20].to_vec()]);
+    assert!(cut_off.dscp.is_empty());
+}
+
+#[test]
 fn an_empty_marker_is_never_seen() {
     let expected = Expected {
         markers: &[Vec::new()],

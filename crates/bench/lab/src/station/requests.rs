@@ -309,6 +309,7 @@ impl Requests {
                 frames,
                 packets,
                 contents,
+                received_only,
                 limit_ms,
                 markers,
                 sealed_ports,
@@ -323,6 +324,7 @@ impl Requests {
                     frames,
                     packets,
                     contents,
+                    received_only,
                 };
                 sample::sample(&interface, wanted, millis(limit_ms), expected)
                     .map(Response::Sample)

@@ -78,6 +78,7 @@ pub(crate) fn our_encryptor_carries_the_path_and_the_watch_sees_esp_only() {
         frames: 40,
         packets: 0,
         contents: true,
+        received_only: false,
         limit_ms: 30_000,
         markers: vec![b"Cipherbench".to_vec()],
         sealed_ports: dut.sealed_ports.clone(),

@@ -192,6 +192,7 @@ pub(crate) fn a_sample_counts_what_gateways_agree_on_apart() {
         frames: FRAMES,
         packets: 0,
         contents: false,
+        received_only: false,
         limit_ms: 30_000,
         markers: vec![b"Cipherbench".to_vec()],
         sealed_ports: dut.sealed_ports.clone(),

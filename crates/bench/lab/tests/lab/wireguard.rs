@@ -161,6 +161,7 @@ fn sample(lab: &TestLab, running: &RunningDut) {
         frames: 40,
         packets: 0,
         contents: false,
+        received_only: false,
         limit_ms: 30_000,
         markers: vec![b"Cipherbench".to_vec()],
         sealed_ports: running.sealed_ports.clone(),

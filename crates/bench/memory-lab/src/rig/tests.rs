@@ -40,6 +40,7 @@ fn cell(direction: Direction) -> Cell {
             cores: 1,
             offloads: false,
             overlay: plan::Overlay::None,
+            dscp: None,
         }),
         measurement: Measurement::Frames(FrameTest { traffic, procedure }),
         tune: false,

@@ -54,7 +54,10 @@ impl Share<'_> {
         let congestion = self
             .congestion
             .map_or(String::new(), |name| format!(" -Z {name}"));
-        let common = format!("-p {port} -y C -i {interval} -P {streams}{window}{congestion}");
+        // The server answers with its own class.
+        let class = self.class();
+        let common =
+            format!("-p {port} -y C -i {interval} -P {streams}{window}{congestion}{class}");
         let server = format!("iperf -s {common}{of_server}");
         let client = format!(
             "iperf -c {target} {common}{of_client}{direction} -t {}",

@@ -5,6 +5,8 @@ use plan::{Adapter, Dut, Tool, TransferDirection};
 
 const TARGET: Ipv4Addr = Ipv4Addr::new(10, 2, 0, 2);
 const S: u64 = 1_000_000_000;
+/// The time that `ping` puts before its pattern.
+const PING_TIMESTAMP_BYTES: usize = 16;
 
 fn cell(cores: u16, measurement: Measurement) -> Cell {
     Cell {
@@ -17,6 +19,7 @@ fn cell(cores: u16, measurement: Measurement) -> Cell {
             cores,
             offloads: true,
             overlay: plan::Overlay::None,
+            dscp: None,
         }),
         measurement,
         tune: false,
@@ -54,6 +57,47 @@ fn lines(cell: &Cell) -> (Vec<String>, Vec<String>) {
     let made = commands(cell, &parameters(cell), TARGET, 4).unwrap();
     let join = |programs: &[Program]| programs.iter().map(|p| p.argv.join(" ")).collect();
     (join(&made.servers), join(&made.clients))
+}
+
+#[test]
+fn the_class_of_service_is_an_option_of_each_tool() {
+    let of = |measurement: Measurement| {
+        let mut cell = cell(1, measurement);
+        cell.stations.as_mut().unwrap().dscp = Some(Dscp::Ef);
+        let found = commands(&cell, &parameters(&cell), TARGET, 4).unwrap();
+        found.clients[0].argv.join(" ")
+    };
+    let ping = Measurement::Ping {
+        count: 100,
+        interval_ns: S / 500,
+        payload_bytes: 56,
+        loaded: true,
+        route: false,
+    };
+    assert!(of(ping).ends_with(" -W 1 -Q 184 10.2.0.2"));
+    assert!(of(tcp(1)).contains(" -S 184 --connect-timeout"));
+    let Measurement::Tcp {
+        direction,
+        congestion,
+        streams,
+        window_bytes,
+        duration_ns,
+        warmup_ns,
+        ..
+    } = tcp(1)
+    else {
+        unreachable!()
+    };
+    let by_iperf2 = Measurement::Tcp {
+        tool: Tool::Iperf2,
+        direction,
+        congestion,
+        streams,
+        window_bytes,
+        duration_ns,
+        warmup_ns,
+    };
+    assert!(of(by_iperf2).contains(" -S 184 "));
 }
 
 #[test]

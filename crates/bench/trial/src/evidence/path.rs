@@ -47,6 +47,9 @@ pub struct ObservedPath<'a> {
     pub cipher: Option<CipherTraffic<'a>>,
     /// From reading the counters before to reading them after.
     pub elapsed_ns: u64,
+    /// Packets sampled as the receiving station received them, by class of service; `None` if
+    /// nothing looked there.
+    pub received_dscp: Option<&'a BTreeMap<String, u64>>,
     /// CPU time by role.
     pub cpu: &'a Cpu,
     /// Changes of the path's settings; `None` if they were not watched.

@@ -15,6 +15,7 @@ use wire::Suite;
 mod asked;
 mod changes;
 mod contents;
+mod dscp;
 mod empty;
 mod explained;
 pub(crate) mod fixture;

@@ -18,6 +18,7 @@ fn cell(cores: u16, measurement: Measurement) -> Cell {
             cores,
             offloads: true,
             overlay: plan::Overlay::None,
+            dscp: None,
         }),
         measurement,
         tune: true,

@@ -566,6 +566,7 @@ fn cell(adapter: Adapter, cores: u16, measurement: Measurement) -> Cell {
             cores,
             offloads: true,
             overlay: plan::Overlay::None,
+            dscp: None,
         }),
         measurement,
         impair: None,

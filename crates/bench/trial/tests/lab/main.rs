@@ -12,6 +12,7 @@
 
 mod attacks;
 mod captures;
+mod classes;
 mod directions;
 mod disturbed;
 mod encryptors;
@@ -109,6 +110,7 @@ fn main() -> ExitCode {
         ("impaired", &impaired::ALL[..]),
         ("one_gateway", &one_gateway::ALL[..]),
         ("overlays", &overlays::ALL[..]),
+        ("classes", &classes::ALL[..]),
     ];
     let all = modules.into_iter().flat_map(|(module, tests)| {
         let named = move |(name, test): &(&str, fn())| (format!("{module}::{name}"), *test);

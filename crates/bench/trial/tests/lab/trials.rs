@@ -205,6 +205,7 @@ pub(crate) fn cell(adapter: Adapter, cores: u16, offloads: bool, measurement: Me
             cores,
             offloads,
             overlay: plan::Overlay::None,
+            dscp: None,
         }),
         measurement,
         impair: None,

@@ -308,6 +308,7 @@ pub(crate) fn cell(test: &FrameTest) -> Cell {
             cores: 1,
             offloads: false,
             overlay: plan::Overlay::None,
+            dscp: None,
         }),
         measurement: Measurement::Frames(test.clone()),
         impair: None,

@@ -102,6 +102,7 @@ fn checks(cell: &Cell, found: &ProcedureResult, rig: &Watched, last: &Passed) ->
                     counters: InterfaceCounters::default(),
                     sampling_ns: 300_000_000,
                 }),
+                received_dscp: None,
                 elapsed_ns: 1_100_000_000,
                 cpu: &Cpu {
                     wall_ns: 1_000_000_000,

@@ -1,7 +1,7 @@
 //! `docs/journal.md` names every key that a journal can hold.
 
 use crate::fixture::{
-    added, capture, captured, expect, header, impaired, lost, monitored, tool_tests, trial,
+    added, capture, captured, expect, header, impaired, lost, monitored, segment, tool_tests, trial,
 };
 use journal::record::*;
 use journal::{FILE_NAME, Record, Writer};
@@ -90,8 +90,10 @@ fn records() -> Vec<Record> {
         checks: vec![Check::new("x", Explanation::default(), "x")],
         cipher_link: CipherLink {
             contents: Some(SealedContents::default()),
+            dscp: [("ef".to_owned(), 1)].into(),
             ..CipherLink::default()
         },
+        received_dscp: [("ef".to_owned(), 1)].into(),
         watch: Some(CipherWatch::default()),
         interfaces: [("x".to_owned(), InterfaceCounters::default())].into(),
         drivers: [("x".to_owned(), [("packets".to_owned(), 1)].into())].into(),
@@ -365,17 +367,6 @@ fn frames() -> impl Iterator<Item = FrameResult> {
         found,
         ..FrameResult::default()
     })
-}
-
-fn segment() -> SoakSegment {
-    SoakSegment {
-        points: vec![SoakPoint {
-            device: Some(DevicePoint::default()),
-            ..SoakPoint::default()
-        }],
-        probes: vec![SoakProbe::default()],
-        ..SoakSegment::default()
-    }
 }
 
 /// A device of every kind.

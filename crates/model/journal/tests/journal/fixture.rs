@@ -87,6 +87,7 @@ fn cell(number: usize, dut: &str, adapter: Adapter) -> Cell {
             cores: 1,
             offloads: true,
             overlay: plan::Overlay::None,
+            dscp: None,
         }),
         measurement: Measurement::Tcp {
             tool: Tool::default(),
@@ -289,4 +290,15 @@ pub(crate) fn added() -> Record {
         repeats: 4,
         cells: vec!["x".into()],
     })
+}
+
+pub(crate) fn segment() -> SoakSegment {
+    SoakSegment {
+        points: vec![SoakPoint {
+            device: Some(DevicePoint::default()),
+            ..SoakPoint::default()
+        }],
+        probes: vec![SoakProbe::default()],
+        ..SoakSegment::default()
+    }
 }

@@ -109,6 +109,7 @@ pub(crate) fn cell(group: &str, dut: &str) -> Cell {
             cores: 1,
             offloads: false,
             overlay: plan::Overlay::None,
+            dscp: None,
         }),
         measurement: Measurement::Tcp {
             tool: Tool::default(),

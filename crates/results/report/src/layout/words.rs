@@ -72,6 +72,9 @@ pub(super) fn common(cell: &Cell, repeats: u32) -> String {
     let overlay = cell.value(Axis::Overlay);
     let overlay = overlay.filter(|name| !Axis::Overlay.is_usual(name));
     parts.extend(Axis::Overlay.phrase(overlay.into_iter()));
+    let class = cell.value(Axis::Dscp);
+    let class = class.filter(|name| !Axis::Dscp.is_usual(name));
+    parts.extend(Axis::Dscp.phrase(class.into_iter()));
     parts.extend(Axis::Impair.phrase(cell.value(Axis::Impair).into_iter()));
     parts.push(format!("{} of {trials}", runs(repeats)));
     parts.join(", ")

@@ -417,6 +417,7 @@ fn cell(
             cores,
             offloads,
             overlay: plan::Overlay::None,
+            dscp: None,
         }),
         measurement,
         impair: None,

@@ -19,6 +19,8 @@ pub(crate) struct StationsInfo {
     /// Overlay network between the stations that the tools use: `none`, `vxlan` or `geneve`; `null`
     /// for crypto devices.
     overlay: Option<&'static str>,
+    /// Class of service of the tools' packets, as `ef`; `null`: the tools' default.
+    dscp: Option<&'static str>,
 }
 
 pub(crate) fn stations<S: Serializer>(
@@ -30,6 +32,7 @@ pub(crate) fn stations<S: Serializer>(
         cores_per_station: stations.map(|stations| stations.cores),
         offloads: stations.map(|stations| stations.offloads),
         overlay: stations.map(|stations| stations.overlay.name()),
+        dscp: stations.and_then(|stations| Some(stations.dscp?.name())),
     };
     info.serialize(serializer)
 }

@@ -287,6 +287,7 @@ mod tests {
                 cores: 1,
                 offloads: true,
                 overlay: plan::Overlay::None,
+                dscp: None,
             }),
             measurement: Measurement::Http(test),
             impair: None,

@@ -56,6 +56,7 @@ fn cell(group: &str, dut: &str, measurement: Measurement) -> Cell {
             cores: 1,
             offloads: false,
             overlay: plan::Overlay::None,
+            dscp: None,
         }),
         measurement,
         impair: None,

@@ -50,6 +50,7 @@ pub(crate) fn cell(dut: &str, size: u16, procedure: Procedure) -> Cell {
             cores: 1,
             offloads: false,
             overlay: Overlay::None,
+            dscp: None,
         }),
         measurement: Measurement::Frames(FrameTest {
             traffic: Traffic {

@@ -62,6 +62,7 @@ impl Path {
                     cores: 1,
                     offloads: false,
                     overlay: plan::Overlay::None,
+                    dscp: None,
                 }),
                 measurement: Measurement::Ping {
                     count: 1,
@@ -139,6 +140,7 @@ impl Path {
             resets: Vec::new(),
             dut_facts: &NOTHING,
             cipher: None,
+            received_dscp: None,
             elapsed_ns: 1_000_000_000,
             cpu: &CPU,
         }

@@ -194,6 +194,7 @@ impl Fixture {
                     cores: 1,
                     offloads: false,
                     overlay: plan::Overlay::None,
+                    dscp: None,
                 }),
                 measurement: Measurement::Frames(test.clone()),
                 impair: None,
@@ -321,6 +322,7 @@ impl Fixture {
                     resets: Vec::new(),
                     dut_facts: &reported_facts(&self.cell.dut.adapter),
                     cipher: (!is_straight).then_some(cipher),
+                    received_dscp: None,
                     elapsed_ns: 1100 * MS,
                     cpu: &Cpu {
                         wall_ns: 1000 * MS,

@@ -30,6 +30,7 @@ impl StationRig<'_> {
             timing: Timing::of_frames(load.duration_ns),
             look: self.look,
             sample: Sample::BULK.of_packets_by(&self.ways[0].cell.dut.adapter),
+            receiver: None,
             interrupt,
         };
         let mut seen = watch.follow(running.started, running.programs())?;

@@ -29,6 +29,7 @@ pub(super) fn evidence() -> impl Strategy<Value = Evidence> {
     )
         .prop_map(|(checks, dut_counters, dut_facts, seen)| Evidence {
             checks,
+            received_dscp: dut_counters.clone(),
             drivers: [("a/eth1".to_owned(), dut_counters.clone())].into(),
             cipher_link: CipherLink {
                 frames: seen[0],
@@ -37,6 +38,7 @@ pub(super) fn evidence() -> impl Strategy<Value = Evidence> {
                 other_frames: seen[3],
                 channel_frames: seen[4],
                 spis: dut_facts.keys().cloned().collect(),
+                dscp: dut_counters.clone(),
                 opened: seen[1].is_multiple_of(2).then(|| OpenedPackets {
                     packets: seen[0],
                     opened: seen[1],
