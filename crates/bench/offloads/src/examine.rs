@@ -62,6 +62,8 @@ pub struct Finding {
     pub in_force: bool,
     /// Whether the symptoms came and went once more with one of the causes.
     pub confirmed: bool,
+    /// Whether the trials that confirm it were made.
+    was_tried: bool,
     /// A combination with the symptoms.
     failing: Vec<u8>,
 }
@@ -154,6 +156,7 @@ pub fn examine<S: Subject>(
         Ok(()) | Err(Halt::OutOfTime) => {}
         Err(Halt::Lost(error)) => return Err(error),
     }
+    examiner.dismiss_unconfirmed();
     // As it was, even if a later trial is made.
     let found = vec![0; examiner.levels.len()];
     examiner.subject.apply(&found)?;
@@ -435,6 +438,7 @@ impl<S: Subject> Examiner<'_, S> {
             causes,
             symptoms: vec![symptom],
             confirmed,
+            was_tried: confirmed,
             failing,
         });
     }
@@ -493,8 +497,33 @@ impl<S: Subject> Examiner<'_, S> {
             let confirmed = !self.fails(&without, kind, symptom.asked)?
                 && self.fails(&finding.failing, kind, symptom.asked)?;
             self.result.findings[at].confirmed = confirmed;
+            self.result.findings[at].was_tried = true;
         }
         Ok(())
+    }
+
+    /// Removes causes that the last repetition did not confirm, and causes of slow rates that no
+    /// time was left to confirm: a busy machine slows any trial.
+    fn dismiss_unconfirmed(&mut self) {
+        let settings = &self.settings;
+        let unexplained = &mut self.result.unexplained;
+        self.result.findings.retain(|finding| {
+            let mut symptoms = finding.symptoms.iter();
+            let slows = symptoms.all(|symptom| symptom.words.starts_with("slow"));
+            let stays = finding.confirmed || !(finding.was_tried || slows);
+            if !stays {
+                let causes = finding.causes.iter().map(|cause| {
+                    let setting = &settings[cause.factor];
+                    format!("`{}` = {}", setting.name(), setting.value(cause.level))
+                });
+                let causes = causes.collect::<Vec<_>>().join(" and ");
+                unexplained.extend(finding.symptoms.iter().map(|symptom| {
+                    let Symptom { asked, words } = symptom;
+                    format!("{asked}: {words} (with {causes}, but not confirmed: measure again on an idle machine)")
+                }));
+            }
+            stays
+        });
     }
 }
 

@@ -119,7 +119,7 @@ impl Report<'_> {
             line(&format!("  {}: {}", symptom.asked, symptom.words));
         }
         if !finding.confirmed {
-            line("  (the last repetition did not confirm it: measure again on an idle machine)");
+            line("  (no time was left to confirm it: repeat with a longer `--time`)");
         }
         for (number, Remedy { commands, keep }) in self.remedies(finding).iter().enumerate() {
             line(if number == 0 { "  change it:" } else { "  or:" });

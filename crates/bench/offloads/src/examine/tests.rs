@@ -200,6 +200,77 @@ fn a_setting_that_slows_is_told_apart_from_noise() {
     assert!(finding.symptoms[0].words.starts_with("slow: "));
 }
 
+/// The five faults that tests/replicas injects into real paths, by their symptoms.
+#[test]
+fn each_known_fault_of_an_offload_is_named() {
+    let of = |datagrams| Asked {
+        question: Question::Probe(Check::Udp(datagrams)),
+        way: Way::Up,
+    };
+    let (trains, marked) = (of(Datagrams::Trains), of(Datagrams::Marked));
+    let (found, changed) = (0, 1);
+    let faults = [
+        // A tunnel that passes super-packets on whole, or a bridge that drops them.
+        ("tso of gw1/w0", found, TCP, Some("stalled"), "on"),
+        ("gso of gw1/w0", found, TCP, Some("lost"), "on"),
+        // A GRO that merges across ECN and TTL.
+        ("gro of gw1/a1", changed, marked, Some("corrupted"), "on"),
+        // USO with a wrong length.
+        (
+            "tx-udp-segmentation of a/a0",
+            found,
+            trains,
+            Some("lost"),
+            "on",
+        ),
+        // Datagrams without a checksum that GRO does not join.
+        ("gro of gw1/a1", found, UNCHECKED, None, "off"),
+    ];
+    for (name, level, asked, fault, value) in faults {
+        let at = index(name);
+        let (settings, result) = examined(Box::new(move |row, trial| {
+            let answer = match fault {
+                _ if row[at] != level => good(1e9 * noise(trial)),
+                Some(words) => bad(words),
+                None => good(1e8 * noise(trial)),
+            };
+            [(asked, answer), (UDP, good(2e8 * noise(trial + 7)))].into()
+        }));
+        let [finding] = &result.findings[..] else {
+            panic!("{name}: {:?}", result.findings);
+        };
+        assert_eq!(names(&settings, finding), [format!("{name} {value}")]);
+        assert!(finding.confirmed);
+        assert_eq!(finding.symptoms[0].asked, asked);
+    }
+}
+
+/// A path that is slow with a setting, but only in trials before this one: as while other programs
+/// take the machine.
+fn slow_before(trial: u64) -> Examination {
+    let tso = index("tso of gw1/w0");
+    let path: Path = Box::new(move |row, at| {
+        let is_slow = row[tso] == 0 && (2..trial).contains(&at);
+        [(TCP, good(if is_slow { 1e8 } else { 1e9 }))].into()
+    });
+    examined(path).1
+}
+
+#[test]
+fn a_slow_rate_that_is_not_confirmed_has_no_cause() {
+    let always = slow_before(u64::MAX);
+    assert_eq!(always.findings.len(), 1);
+    assert!(always.findings[0].confirmed);
+    // The last trial is of the confirmation.
+    let result = slow_before(u64::try_from(always.trials).unwrap());
+    assert_eq!(result.findings, []);
+    let [words] = &result.unexplained[..] else {
+        panic!("{:?}", result.unexplained);
+    };
+    assert!(words.contains("`tso of gw1/w0` = on"), "{words}");
+    assert!(words.contains("not confirmed"), "{words}");
+}
+
 #[test]
 fn a_fault_that_is_there_whatever_is_set_has_no_cause() {
     let (_, result) = examined(Box::new(|_, _| {

@@ -441,14 +441,16 @@ fn a_healthy_path_has_no_finding_and_is_restored() {
     // What segmentation gains is no fault; nothing breaks.
     for finding in &examined.result.findings {
         assert!(!finding.in_force, "{}", examined.text);
-        assert!(
-            finding
-                .symptoms
-                .iter()
-                .all(|it| it.words.starts_with("slow")),
-            "{}",
-            examined.text
-        );
+        // The kernel lowers the TTL of the first datagram of a forwarded list only.
+        let mut causes = finding.causes.iter();
+        let lists = causes.any(|cause| {
+            let name = examined.settings[cause.factor].name();
+            name.starts_with("rx-gro-list ")
+        });
+        let is_known = |words: &str| lists && words.ends_with("with another TTL");
+        let mut symptoms = finding.symptoms.iter();
+        let harmless = symptoms.all(|it| it.words.starts_with("slow") || is_known(&it.words));
+        assert!(harmless, "{}", examined.text);
     }
     assert_eq!(lab.features(), before);
 }
