@@ -326,6 +326,7 @@ fn main() -> ExitCode {
         ),
         tests!(no_lab, versions:
             versions_are_built_once_and_measured_side_by_side,
+            two_versions_of_wireguard_go_are_built_from_their_module_and_compared,
             a_program_that_changes_ends_the_run_it_belongs_to,
         ),
         tests!(no_lab, runs:

@@ -208,3 +208,65 @@ pub(crate) fn a_missing_program_is_named_by_check_plan_and_run() {
     let checked = end(&mut sandbox.program(&["check", "campaign.yaml"])).exits(0);
     assert!(!checked.stderr.contains("./new"), "{}", checked.stderr);
 }
+
+/// Revisions of wireguard-go by the years of `campaigns/versions.yaml`.
+const OF_WIREGUARD_GO: [(&str, &str); 2] = [
+    ("2023", "v0.0.0-20231211153847-12269c276173"),
+    ("2026", "v0.0.0-20260522210424-ecfc5a8d5446"),
+];
+
+/// As `campaigns/versions.yaml` does it: Go builds both from their module.
+pub(crate) fn two_versions_of_wireguard_go_are_built_from_their_module_and_compared() {
+    let test = "two_versions_of_wireguard_go";
+    for (program, argument, package) in [
+        ("go", "version", "golang-go"),
+        ("wg", "--version", "wireguard-tools"),
+    ] {
+        let found = Command::new(program).arg(argument).output();
+        if found.is_err() {
+            return testing::lacks(test, program, format!("apt install {package}"));
+        }
+    }
+    let sandbox = Sandbox::new();
+    // Fetched apart from the run, so that a machine without a way to the module is no failure.
+    for (year, revision) in OF_WIREGUARD_GO {
+        let module = format!("golang.zx2c4.com/wireguard@{revision}");
+        let mut go = Command::new("go");
+        go.env("GOBIN", sandbox.path(&format!("fetched/{year}")));
+        let ended = go.args(["install", &module]).output().expect("go starts");
+        if !ended.status.success() {
+            let why = String::from_utf8_lossy(&ended.stderr);
+            println!("SKIPPED: {test}: go cannot build {module}: {why}");
+            return;
+        }
+    }
+    let [(old, old_revision), (new, new_revision)] = OF_WIREGUARD_GO;
+    let campaign = format!(
+        r#"campaign: versions
+repeats: 2
+duts:
+  - wireguard-go:
+      program: {{ {old}: built/{old}/wireguard, {new}: built/{new}/wireguard }}
+      build: |
+        case $CIPHERBENCH_VERSION in
+          {old}) revision={old_revision} ;;
+          {new}) revision={new_revision} ;;
+        esac
+        GOBIN=$(dirname "$CIPHERBENCH_PROGRAM") go install golang.zx2c4.com/wireguard@$revision
+trials:
+  - ping: {{ mtu: 1400 B, count: 60, interval: 10 ms }}
+"#
+    );
+    let ended = sandbox.measures(&mut run(&sandbox, &campaign));
+    ended
+        .says(&format!("version {old}: building"))
+        .says(&format!("version {new}: building"));
+    let results: Value = serde_json::from_slice(&sandbox.run_file("results.json")).expect("JSON");
+    let first = &results["contrasts"].as_array().expect("a contrast")[0];
+    assert_eq!(first["contrast"], "versions");
+    assert_eq!(first["dut"], format!("wireguard-go {new}"));
+    assert_eq!(first["twin"], format!("wireguard-go {old}"));
+    let cells = cells(&sandbox);
+    let digest = |at: usize| cells[at]["dut"]["software"]["found"]["sha256"].to_string();
+    assert_ne!(digest(0), digest(1));
+}
