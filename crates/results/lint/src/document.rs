@@ -4,7 +4,7 @@ mod courses;
 
 use crate::beside::{Beside, Chart, Single};
 use crate::claim::Claim;
-use crate::encapsulation::{Encapsulation, UDP_HEADERS_BYTES};
+use crate::encapsulation::{Encapsulation, UDP_HEADERS_BYTES, is_without_tunnel};
 use crate::figure::Figure;
 use crate::interval::Interval;
 use crate::unit::{Quantity, Unit};
@@ -459,11 +459,20 @@ impl<'a> Cell<'a> {
         })
     }
 
-    /// Returns the minimum overhead of the table's encapsulation per frame, in bytes; for a mix,
+    /// Returns the encapsulation of this cell's packets: the table's, except in a row or column of
+    /// the link without a tunnel.
+    #[must_use]
+    pub fn encapsulation(&self) -> Option<&'a Encapsulation> {
+        let names = [&self.row.name, &self.column.name];
+        let is_without = names.into_iter().any(|name| is_without_tunnel(name));
+        self.table.encapsulation.as_ref().filter(|_| !is_without)
+    }
+
+    /// Returns the minimum overhead of the cell's encapsulation per frame, in bytes; for a mix,
     /// the mean.
     #[must_use]
     pub fn added_bytes(&self, frame: f64) -> f64 {
-        let Some(encapsulation) = &self.table.encapsulation else {
+        let Some(encapsulation) = self.encapsulation() else {
             return 0.0;
         };
         let shares = self.mix().map_or(&[][..], |mix| &mix.shares);

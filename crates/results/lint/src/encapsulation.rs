@@ -112,6 +112,28 @@ impl Encapsulation {
 /// Headers of IPv4 with UDP, without options.
 pub(crate) const UDP_HEADERS_BYTES: f64 = (IPV4_HEADER_BYTES + UDP_HEADER_BYTES) as f64;
 
+/// First words of the names that rows and columns have for the link without a tunnel.
+const WITHOUT: [&str; 10] = [
+    "bare",
+    "baseline",
+    "clear",
+    "cleartext",
+    "direct",
+    "no",
+    "none",
+    "plain",
+    "unencrypted",
+    "without",
+];
+
+/// Whether a row or column is of the link without a tunnel: `direct`, `no encryption`.
+pub(crate) fn is_without_tunnel(name: &str) -> bool {
+    let mut words = name.split(|is: char| !is.is_alphanumeric());
+    words
+        .next()
+        .is_some_and(|first| WITHOUT.contains(&first.to_lowercase().as_str()))
+}
+
 /// Names of tunnels in tables that state no encapsulation, and the encapsulation to propose.
 const TUNNELS: [(&str, &str); 5] = [
     ("wireguard", "WireGuard"),

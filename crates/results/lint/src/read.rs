@@ -7,6 +7,7 @@ mod grid;
 mod guess;
 mod heading;
 mod keys;
+mod left_out;
 mod markdown;
 mod markup;
 mod pairs;

@@ -80,6 +80,23 @@ pub(super) fn is_of_rates(column: &Raw, decimal: Decimal) -> bool {
     units.len() == shown.len() || (is_half(units.len()) && is_rate)
 }
 
+/// The first text of a column that has rates with units too: without a remark on it, they would be
+/// left out silently.
+pub(super) fn text_among_rates(column: &Raw, decimal: Decimal) -> Option<&Text> {
+    let read = |(text, place): &Text| figure(text, decimal, place);
+    let has_rate = column
+        .cells
+        .iter()
+        .filter_map(read)
+        .flatten()
+        .any(|unit| !matches!(unit.quantity, Quantity::Percent | Quantity::Time));
+    let mut cells = column
+        .cells
+        .iter()
+        .filter(|(text, _)| !markup::is_missing(text));
+    cells.find(|cell| has_rate && read(cell).is_none())
+}
+
 fn shown(column: &Raw) -> Vec<&str> {
     let texts = column.cells.iter().map(|(text, _)| text.as_str());
     texts.filter(|text| !markup::is_missing(text)).collect()

@@ -8,8 +8,9 @@
 
 use super::columns::{self, Raw, Text, columns, split};
 use super::keys::{Keys, figure};
-use super::{guess, heading, markup, pairs, report, speed, statements, table};
-use crate::document::{Axis, Column, Document, Footnote, Remark, Table};
+use super::left_out::{without_texts, without_unknown_units};
+use super::{guess, heading, markup, report, speed, statements, table};
+use crate::document::{Axis, Document, Footnote, Remark, Table};
 use crate::figure::Figure;
 use crate::marks::{Decimal, Evidence, plain};
 use crate::source::Source;
@@ -119,9 +120,9 @@ pub(super) fn read(
     raw = without_texts(
         raw,
         &decimals,
-        &stated,
+        stated.axis,
         &mut names,
-        (source, around, document, &table),
+        (source, around.is_bare, document, &table),
     );
     // After the columns of text are gone: their headings would spoil the guess of the axis, and
     // rows are read by the axis.
@@ -288,63 +289,6 @@ fn take_sizes(
     }
 }
 
-/// Leaves out columns of text. Columns before all figures are added to the names of the rows.
-fn without_texts(
-    columns: Vec<Raw>,
-    decimals: &[Option<Decimal>],
-    stated: &Stated,
-    names: &mut [Text],
-    (source, around, document, table): (&Source, Around<'_>, &mut Document, &Table),
-) -> Vec<Raw> {
-    let mut kept: Vec<Raw> = Vec::new();
-    let all = columns.iter().flat_map(|column| &column.cells);
-    if let Some((text, place)) = all.clone().find(|(text, _)| pairs::has_two_units(text)) {
-        // One mistake: the other cells are of the same form.
-        let what = format!("`{text}` holds two figures with units");
-        let help = "give each unit a column or a row of its own, for example `Throughput [Gbit/s]` and `Throughput [kpps]`";
-        source.mistake(place, what, help);
-        return Vec::new();
-    }
-    for (column, decimal) in columns.into_iter().zip(decimals) {
-        let decimal = decimal.unwrap_or(Decimal::Point);
-        // A table without keys may hold dates, versions and counts, so its columns must look like
-        // rates. With keys, one figure makes a column of figures, and its texts are mistakes.
-        let is_text = if around.is_bare {
-            !columns::is_of_rates(&column, decimal)
-        } else {
-            columns::is_text(&column, decimal, stated.axis)
-        };
-        if !is_text {
-            kept.push(column);
-            continue;
-        }
-        // In a table of rates the row name must parse as a size or a mix, so nothing is added to
-        // it.
-        if kept.is_empty() && stated.axis != Some(Axis::Rates) {
-            for ((name, _), (text, _)) in names.iter_mut().zip(&column.cells) {
-                if !markup::is_missing(text) {
-                    if !name.is_empty() {
-                        name.push_str(", ");
-                    }
-                    name.push_str(text);
-                }
-            }
-            continue;
-        }
-        if around.is_bare {
-            continue;
-        }
-        document.remarks.push(Remark {
-            place: column.place,
-            what: format!(
-                "column `{}` of {} holds text, and is not read",
-                column.name, table.id
-            ),
-        });
-    }
-    kept
-}
-
 /// Guesses the kind of columns and the unit if the keys do not state them; a remark states both.
 fn guess_keys(
     table: &mut Table,
@@ -503,44 +447,6 @@ fn is_point_unclear(column: &Raw, whole: Evidence) -> bool {
 fn with_mark(column: &Raw, mark: char) -> Option<Text> {
     let mut cells = column.cells.iter();
     cells.find(|(text, _)| text.contains(mark)).cloned()
-}
-
-/// Leaves out columns without a known unit, if other columns have units or the table has no keys.
-fn without_unknown_units(table: &mut Table, is_bare: bool, document: &mut Document) {
-    if !matches!(table.axis, Axis::Names | Axis::Devices) || table.unit.is_some() {
-        return;
-    }
-    let is_known = |at: usize, column: &Column| {
-        let mut figures = table
-            .rows
-            .iter()
-            .filter_map(|row| row.cells.get(at)?.as_ref());
-        column.unit.is_some() || figures.all(|figure| figure.unit.is_some())
-    };
-    let columns = table.columns.iter().enumerate();
-    let known: Vec<bool> = columns.map(|(at, column)| is_known(at, column)).collect();
-    if !is_bare && !known.contains(&true) {
-        return;
-    }
-    let mut names = Vec::new();
-    // From the end, so that the indices of the columns before stay valid.
-    for at in (0..known.len()).rev().filter(|at| !known[*at]) {
-        names.push(format!("`{}`", table.columns.remove(at).name));
-        for row in &mut table.rows {
-            row.cells.remove(at);
-        }
-    }
-    if !names.is_empty() {
-        names.reverse();
-        document.remarks.push(Remark {
-            place: table.place.clone(),
-            what: format!(
-                "figures of {} without a unit are not checked, in columns {}; add one in [] to the heading",
-                table.id,
-                names.join(", ")
-            ),
-        });
-    }
 }
 
 /// Reports a row of another length than the heading: merged cells, or a mark that splits a cell.

@@ -243,7 +243,7 @@ pub(super) fn exceeding(table: &Table) -> Vec<Finding> {
 }
 
 fn of_bits(cell: &Cell<'_>, lengths: Lengths, ceiling: f64, low: f64) -> Option<String> {
-    let around = cell.table.encapsulation.as_ref();
+    let around = cell.encapsulation();
     let around = around.map(|it| format!(" with {}", it.text));
     Some(format!(
         "{} × {} B / {} B on the wire{} = {} at most, printed {}{}",
@@ -267,7 +267,7 @@ fn at_least(cell: &Cell<'_>, low: f64) -> Option<String> {
 fn of_frames(cell: &Cell<'_>, ceiling: f64, frame: f64) -> Option<String> {
     let added = cell.added_bytes(frame);
     let wire = frame + added + PREAMBLE_AND_GAP_BYTES as f64;
-    let tunnel = match &cell.table.encapsulation {
+    let tunnel = match cell.encapsulation() {
         Some(tunnel) => format!(" + {} by {}", number(added), tunnel.text),
         None => String::new(),
     };

@@ -103,7 +103,7 @@ fn a_table_of_settings_is_none_of_rates() {
     let read = checked("t.md", years);
     assert_eq!(read.tables, 0);
     assert!(
-        remarks(&read)[0].contains("in columns `2019`, `2020`"),
+        remarks(&read)[0].contains("not checked: `2019`, `2020`"),
         "{:?}",
         remarks(&read)
     );
@@ -142,9 +142,27 @@ fn columns_of_text_may_stand_anywhere() {
     let read = checked("t.csv", text);
     assert_eq!(read.figures, 1);
     assert!(
-        remarks(&read)[0]
-            .contains("figures of table 1 without a unit are not checked, in columns `cores`")
+        remarks(&read)[0].contains(
+            "figures of table 1 without a unit of a rate or time are not checked: `cores`"
+        )
     );
+}
+
+/// Rows of a data sheet are of many kinds: what is not read is named, and hides nothing else.
+#[test]
+fn what_is_not_read_of_a_data_sheet_is_named() {
+    let text = "| Model | CG-100 | CG-500 |\n|---|---|---|\n| VPN | 1.2 Gbps | 650 Gbps |\n\
+                | Latency | 4.2 us | 3.1 us |\n| Tunnels | 200 | 2,000 |\n| Sessions | 700 | 3 Million |\n";
+    let read = checked("t.md", text);
+    // VPN and latency of CG-100.
+    assert_eq!(read.figures, 2);
+    let remarks = remarks(&read);
+    let has = |words: &str| remarks.iter().any(|remark| remark.contains(words));
+    assert!(
+        has("column `CG-500` of table 1 is not checked: `3 Million` is no figure"),
+        "{remarks:?}"
+    );
+    assert!(has("are not checked: 2 in `CG-100`"), "{remarks:?}");
 }
 
 #[test]

@@ -133,6 +133,12 @@ fn tcp_through_a_tunnel_is_compared_with_what_the_encapsulation_leaves() {
          942.5 Mbit/s)"
     );
     assert_eq!(stated.remarks, []);
+    // The same figure of the link alone, in the table of a tunnel.
+    for name in ["direct", "No encryption", "plain (L3)"] {
+        let text =
+            with_key("tunnel.md", "encapsulation = \"WireGuard\"").replace("wireguard", name);
+        assert_eq!(found(&checked("t.md", &text)), [], "{name}");
+    }
 }
 
 #[test]
