@@ -240,17 +240,24 @@ fn unjudged(run: &Run<'_>, checks: &Summary) -> String {
     )
 }
 
-/// ` The searches of 2 cells gave no figure; the tables say why.`; may be empty.
+/// ` The searches of 2 cells gave no figure; the tables say why.`; may be empty. Searches of which
+/// only some repeats found a lower bound have a figure, of these repeats.
 fn without_bounds(run: &Run<'_>) -> String {
     let cells = run.results.cells.iter();
-    match cells
-        .filter(|cell| throughput::without(cell).is_some())
-        .count()
-    {
+    let without = cells.filter(|cell| throughput::without(cell).is_some());
+    let (partly, wholly): (Vec<_>, Vec<_>) =
+        without.partition(|cell| throughput::is_partly_without(cell));
+    let wholly = match wholly.len() {
         0 => String::new(),
         1 => " The search of one cell gave no figure; the tables say why.".to_owned(),
         cells => format!(" The searches of {cells} cells gave no figure; the tables say why."),
-    }
+    };
+    let partly = match partly.len() {
+        0 => String::new(),
+        1 => " In one cell not every repeat found a throughput; the tables say how many did, and why.".to_owned(),
+        cells => format!(" In {cells} cells not every repeat found a throughput; the tables say how many did, and why."),
+    };
+    wholly + &partly
 }
 
 /// One line for trials beyond the machine's means: ` Left out: 84 more trials for which a station

@@ -211,29 +211,28 @@ fn table_cell(table: &Table, row: usize, column: usize, cell: &Cell) -> Markup {
     };
     // A sentence reads from the left, even in a column of figures.
     let class = class(column, right && cell.kind != Kind::Reason, kind);
+    // Whatever names rows may span them: labels, but also outcomes.
+    let rows = span(&table.rows, row, column);
     html! {
         @match cell.kind {
             // The label above spans this row.
             Kind::Repeated => {},
-            Kind::Label => {
-                @let rows = span(&table.rows, row, column);
-                th scope="row" rowspan=[rows] class=[class] {
-                    @if is_long { (breakable(&cell.text)) } @else { (cell.text) }
-                }
+            Kind::Label => th scope="row" rowspan=[rows] class=[class] {
+                @if is_long { (breakable(&cell.text)) } @else { (cell.text) }
             },
-            Kind::Reason => td class=[class] {
+            Kind::Reason => td rowspan=[rows] class=[class] {
                 (rich(&cell.text))
                 @if !cell.counters.is_empty() {
                     details.counters { summary { "Counters" } (rich(&cell.counters)) }
                 }
             },
-            Kind::File => td class=[class] {
+            Kind::File => td rowspan=[rows] class=[class] {
                 @match cell.link() {
                     Some(link) => a href=(link) { (cell.text) },
                     None => (cell.text),
                 }
             },
-            _ => td class=[class] {
+            _ => td rowspan=[rows] class=[class] {
                 // A figure may be broken only before a remark in brackets.
                 @match cell.text.split_once(" (").filter(|_| right) {
                     Some((figure, remark)) => {

@@ -24,7 +24,7 @@ fn blocks(run: &Run<'_>, out: &mut Blocks) {
     out.html(html! {
         p {
             (count(Status::Invalid)) " of " (counted(cells.len(), "cell")) " invalid, " (count(Status::Failed))
-            " failed. Where a cell has no figure, the tables below say so in its place. "
+            " failed. Where a cell has no figure, the tables below say so in its place; "
             (remedy(run)) "."
         }
     });

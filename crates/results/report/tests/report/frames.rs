@@ -549,3 +549,44 @@ fn a_loss_curve_states_the_rate_of_100_per_cent_and_the_loss_at_one_load() {
     assert_eq!(ours[2], ours[5], "{ours:?}");
     assert_eq!(row(&apart, "router")[2], "0 at 900 kpps");
 }
+
+/// Without a given highest load each repeat finds its own: a mean over them is not of one load.
+#[test]
+fn a_loss_curve_whose_repeats_have_other_loads_says_so() {
+    let mut journal = fixture::frame_tests();
+    for cell in &mut journal.header.plan.cells {
+        if let plan::Measurement::Frames(test) = &mut cell.measurement
+            && let plan::Procedure::LossCurve(curve) = &mut test.procedure
+        {
+            curve.max_load = None;
+        }
+    }
+    let note = "In brackets: 100";
+    let (before, page) = parse(&journal);
+    assert!(
+        !before.contains(note),
+        "{:?}",
+        table(&page, "Frames lost by load")
+    );
+    let curve = "loss-curve/frame=64/direction=both/null";
+    for record in journal.trials.iter_mut() {
+        let Outcome::Measured(measured) = &mut record.outcome else {
+            continue;
+        };
+        if record.cell == curve
+            && record.repeat == 1
+            && let Figures::Frames(found) = &mut measured.figures
+        {
+            for trial in &mut found.trials {
+                trial.load /= 2;
+                trial.elapsed_ns *= 2;
+                trial.duration_ns *= 2;
+            }
+        }
+    }
+    let (after, page) = parse(&journal);
+    assert!(after.contains(note));
+    let rows = table(&page, "Frames lost by load");
+    let highest = &row(&rows, "null")[1];
+    assert!(highest.ends_with(" (500 kpps to 1.00 Mpps)"), "{highest}");
+}

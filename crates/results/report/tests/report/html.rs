@@ -26,9 +26,8 @@ pub(crate) fn text(element: scraper::ElementRef<'_>) -> String {
     element.text().collect::<String>()
 }
 
-#[test]
-fn every_report_is_well_formed() {
-    for journal in [
+fn samples() -> Vec<Journal> {
+    vec![
         fixture::quick(),
         fixture::troubled(),
         fixture::in_progress(),
@@ -44,10 +43,66 @@ fn every_report_is_well_formed() {
         fixture::suites(None),
         fixture::only(true),
         fixture::only(false),
-    ] {
+        fixture::limits(),
+        fixture::monitored(),
+        fixture::services(),
+        fixture::disturbed(),
+        fixture::soak(),
+        fixture::http(),
+        fixture::insecure(),
+    ]
+}
+
+#[test]
+fn every_report_is_well_formed() {
+    for journal in samples() {
         let (_, page) = parse(&journal);
         assert_eq!(select(&page, "h1").len(), 1);
     }
+}
+
+/// Spans included, each row has as many cells as the table has columns: otherwise its figures stand
+/// below the headings of other columns.
+#[test]
+fn each_cell_is_below_its_heading() {
+    for journal in samples() {
+        let (_, page) = parse(&journal);
+        for table in select(&page, "table") {
+            let mut width = None;
+            // For how many further rows the cell of each column stands.
+            let mut spanned: Vec<usize> = Vec::new();
+            for row in within(table, "tr") {
+                let (mut cells, mut at) = (within(row, "td, th").into_iter(), 0);
+                loop {
+                    if let Some(rows) = spanned.get_mut(at).filter(|rows| **rows > 0) {
+                        *rows -= 1;
+                        at += 1;
+                        continue;
+                    }
+                    let Some(cell) = cells.next() else { break };
+                    for _ in 0..span(cell, "colspan") {
+                        spanned.resize(spanned.len().max(at + 1), 0);
+                        spanned[at] = span(cell, "rowspan") - 1;
+                        at += 1;
+                    }
+                }
+                let width = *width.get_or_insert(at);
+                assert_eq!(at, width, "{}", row.html());
+            }
+            assert!(spanned.iter().all(|rows| *rows == 0), "{}", table.html());
+        }
+    }
+}
+
+fn within<'p>(element: scraper::ElementRef<'p>, selector: &str) -> Vec<scraper::ElementRef<'p>> {
+    element
+        .select(&Selector::parse(selector).unwrap())
+        .collect()
+}
+
+/// Rows or columns of a cell.
+fn span(cell: scraper::ElementRef<'_>, name: &str) -> usize {
+    cell.value().attr(name).map_or(1, |it| it.parse().unwrap())
 }
 
 #[test]

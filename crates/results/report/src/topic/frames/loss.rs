@@ -32,7 +32,8 @@ pub(super) const SECTION: Section = Section::result("frame-loss", "Frame loss", 
                     point.name(),
                     set.common
                 ),
-                "Marks: mean of the repeats at one load. Outlined: no frame was lost in any repeat.",
+                "Marks: mean of the repeats at one load. Outlined: no frame was lost in any repeat. Lines: from the least to \
+                 the most of repeats whose loads differ by more than a tenth.",
                 || chart::draw(mix, &format!("frame-loss-{at}-{index}")),
             );
         }
@@ -63,10 +64,21 @@ fn by_load(run: &Run<'_>, set: &FrameSet<'_>, is_short: bool) -> Option<Table> {
     } else {
         ""
     };
+    let mut cells = set.rows().filter_map(|(_, cell)| cell.frames());
+    let of_repeats = if cells.any(|found| {
+        common::whole(found.loads())
+            .and_then(common::apart)
+            .is_some()
+    }) {
+        ". In brackets: 100 % in the repeats, if it differs by more than a tenth; a loss is the mean at loads that differ \
+         as much, and `max_load` makes them one"
+    } else {
+        ""
+    };
     let note = format!(
         "{}; lost, of the frames that left the sender, by load in per cent of the load in the column 100 %, the highest \
-         one offered to that device (RFC 2544 §26.3: the maximum rate of the medium, where the generator reaches it); mean of \
-         the repeats; 0 means none at all{of_own}",
+         one intended for that device (RFC 2544 §26.3: the maximum rate of the medium, where the generator reaches it; what \
+         it reached is in the column Offered of the next table); mean of the repeats; 0 means none at all{of_own}{of_repeats}",
         set.common
     );
     let table = head(set, Table::new(caption(set, "Frames lost by load"), note));
@@ -85,7 +97,11 @@ fn by_load(run: &Run<'_>, set: &FrameSet<'_>, is_short: bool) -> Option<Table> {
     };
     let table = fill(table, run, set, |cell| {
         let loads = cell.frames()?.loads();
-        let highest = Cell::or_missing(common::highest(loads).map(|rate| si(rate, "pps")));
+        let highest = Cell::or_missing(common::highest(loads).map(|rate| {
+            let between = common::whole(loads).and_then(common::apart);
+            let between = between.map_or_else(String::new, |ends| format!(" ({})", range(ends)));
+            si(rate, "pps") + &between
+        }));
         let at_common = apart.then(|| Cell::or_missing(common::lost(set, cell)));
         let lost = percents.iter().map(|percent| {
             // Loads are matched by their shares, as the highest one may differ by device.
@@ -162,6 +178,11 @@ fn load_cells(load: &LoadResult, is_curve: bool) -> [Cell; 8] {
     ]
 }
 
+/// `141 to 318 kpps`, each with its prefix.
+fn range([low, high]: [f64; 2]) -> String {
+    format!("{} to {}", si(low, "pps"), si(high, "pps"))
+}
+
 /// The highest load up to which nothing was lost, and the next load above it. A load without loss
 /// above a lossy one does not count: below it the device is not lossless.
 fn lossless(loads: &[LoadResult]) -> (Option<&LoadResult>, Option<&LoadResult>) {
@@ -208,15 +229,23 @@ pub(super) fn fact(set: &FrameSet<'_>, cell: &CellResult, size: &str) -> Option<
         }
         None => {
             let lowest = loads.last()?;
+            let offered = mean_rate(&lowest.offered.frames_per_s);
+            // One loss of several loads says little without those of the repeats.
+            let (between, lost) = match common::apart(lowest) {
+                None => (String::new(), String::new()),
+                Some(ends) => {
+                    let lost = [lowest.lost_ppm.min, lowest.lost_ppm.max];
+                    let [least, most] = lost.map(|ppm| percent(ppm / 1e4));
+                    let lost = format!("{least} to {most} in the repeats");
+                    (format!(", in the repeats {}", range(ends)), lost)
+                }
+            };
             Fact {
                 label,
                 figure: percent_lost(lowest),
                 unit: "lost at the lowest load".to_owned(),
-                range: String::new(),
-                detail: format!(
-                    "{} offered; {at_highest}",
-                    mean_rate(&lowest.offered.frames_per_s)
-                ),
+                range: lost,
+                detail: format!("{offered} offered{between}; {at_highest}"),
             }
         }
     })

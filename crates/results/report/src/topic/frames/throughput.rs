@@ -381,6 +381,13 @@ pub(crate) fn without(cell: &CellResult) -> Option<String> {
         .map(|why| format!("{why}."))
 }
 
+/// Whether some repeats of a cell found a lower bound and others did not.
+pub(crate) fn is_partly_without(cell: &CellResult) -> bool {
+    let frames = cell.frames().and_then(|found| found.throughput.as_ref());
+    let goal = frames.and_then(|found| found.goals.first());
+    goal.is_some_and(|goal| goal.lower.is_none() && goal.lower_of_some.is_some())
+}
+
 /// The known bounds of a search, and why the others are missing.
 fn unbounded(goal: &GoalResult) -> String {
     let repeats = goal.repeats();

@@ -1,5 +1,6 @@
 //! Loss by load: the onset of loss, and its growth.
 
+use super::common::apart;
 use super::lossless;
 use crate::kit::chart::scale::{Axis, Linear};
 use crate::kit::chart::{Area, Svg, plot, with_interval};
@@ -8,7 +9,7 @@ use crate::order::largest;
 use crate::topic::frames::chart::{Dot, Mix, curve, legend};
 use crate::topic::frames::mean_rate;
 use maud::Markup;
-use stats::{CellResult, LoadResult};
+use stats::{CellResult, Estimate, LoadResult};
 
 const HEIGHT: f64 = 340.0;
 const PLOT: Area = plot(HEIGHT, [30.0, 24.0, 48.0, 56.0]);
@@ -22,8 +23,13 @@ pub(super) fn draw(mix: Mix<'_>, id: &str) -> Option<Markup> {
     });
     curves.first()?;
     let all = || curves.iter().flat_map(|(_, loads)| loads.iter());
-    let fastest = largest(all().map(|load| load.offered.frames_per_s.mean));
-    let most = largest(all().map(|load| load.lost_ppm.mean)) / PPM_PER_PERCENT;
+    let fastest =
+        largest(all().map(|load| {
+            ends(load).map_or(load.offered.frames_per_s.mean, |[offered, _]| offered[1])
+        }));
+    let most =
+        largest(all().map(|load| ends(load).map_or(load.lost_ppm.mean, |[_, lost]| lost[1])));
+    let most = most / PPM_PER_PERCENT;
     let x_axis = Linear::si(fastest, 8.0, "pps");
     // At least 1 %, or a few lost frames would fill the height of the plot.
     let y_axis = Linear::new(most.max(1.0), 5.0, Scale::plain());
@@ -54,10 +60,29 @@ pub(super) fn draw(mix: Mix<'_>, id: &str) -> Option<Markup> {
                 ),
             }
         };
+        for load in *loads {
+            let Some([offered, lost]) = ends(load) else {
+                continue;
+            };
+            let x = |rate: f64| PLOT.x_at(x_axis.share(rate));
+            let y = |ppm: f64| PLOT.y_at(y_axis.share(ppm / PPM_PER_PERCENT));
+            svg.side_whisker(x(offered[0]), x(offered[1]), y(load.lost_ppm.mean));
+            svg.whisker(
+                x(load.offered.frames_per_s.mean),
+                [y(lost[1]), y(lost[0])],
+                4.0,
+            );
+        }
         curve(&mut svg, mix.run, cell, loads.iter().map(dot).collect());
     }
     let words = curves.iter().map(|(cell, loads)| words(cell, loads));
     Some(mix.finish(svg, "Frame loss by offered load", words))
+}
+
+/// The least and the most offered and lost in the repeats, if their loads are not one.
+fn ends(load: &LoadResult) -> Option<[[f64; 2]; 2]> {
+    let of = |one: &Estimate| [one.min, one.max];
+    apart(load).map(|_| [of(&load.offered.frames_per_s), of(&load.lost_ppm)])
 }
 
 fn words(cell: &CellResult, loads: &[LoadResult]) -> String {

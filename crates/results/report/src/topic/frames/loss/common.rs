@@ -9,11 +9,24 @@ use stats::{CellResult, LoadResult};
 
 /// Highest loads that differ by less are one: the generator's own scatter.
 const SAME_RATIO: f64 = 1.01;
+/// Loads of repeats that differ by less have one loss.
+const SIMILAR_RATIO: f64 = 1.1;
 
 /// The rate of 100 %, in frames/s; `None` if no repeat has it.
 pub(super) fn highest(loads: &[LoadResult]) -> Option<f64> {
-    let whole = loads.iter().find(|load| load.percent == Some(100))?;
-    Some(intended(whole))
+    Some(intended(whole(loads)?))
+}
+
+/// The load of 100 %; `None` if no repeat has it.
+pub(super) fn whole(loads: &[LoadResult]) -> Option<&LoadResult> {
+    loads.iter().find(|load| load.percent == Some(100))
+}
+
+/// The lowest and the highest load of the repeats, in frames/s, if they differ so much that their
+/// losses are not of one load: without a given highest load each repeat finds its own.
+pub(super) fn apart(load: &LoadResult) -> Option<[f64; 2]> {
+    let loads = load.intended_frames_per_s.as_ref()?;
+    (loads.max > SIMILAR_RATIO * loads.min).then_some([loads.min, loads.max])
 }
 
 fn intended(load: &LoadResult) -> f64 {
