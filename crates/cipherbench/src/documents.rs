@@ -16,15 +16,10 @@ pub(crate) fn conclude(
 ) -> Result<Exit, Failure> {
     let report = Report::of(journal);
     let limits = report.expected();
-    let exits = [
+    let exit = first_of(
+        limits.map(|found| found.outcome),
         verdict(report.progress()),
-        limits.map_or(Exit::Done, of_limits),
-    ];
-    // What is certainly wrong comes before what is not known.
-    let exit = [Exit::CriterionFailed, Exit::Inconclusive]
-        .into_iter()
-        .find(|bad| exits.contains(bad));
-    let exit = exit.unwrap_or(Exit::Done);
+    );
     let limits = match &junit.file {
         Some(path) => Some((path, compare::junit_of_limits(asked(limits)?))),
         None => None,
@@ -68,12 +63,13 @@ fn asked(limits: Option<&Expected>) -> Result<&Expected, Failure> {
     })
 }
 
-/// The exit code for the limits of a run.
-fn of_limits(limits: &Expected) -> Exit {
-    match limits.outcome {
-        LimitOutcome::Met => Exit::Done,
-        LimitOutcome::Undecided => Exit::Inconclusive,
-        LimitOutcome::Violated => Exit::CriterionFailed,
+/// The exit code for a run's limits and trials. A limit whose trials were refused is undecided, not
+/// violated: a pipeline repeats it.
+const fn first_of(limits: Option<LimitOutcome>, trials: Exit) -> Exit {
+    match limits {
+        Some(LimitOutcome::Violated) => Exit::CriterionFailed,
+        Some(LimitOutcome::Undecided) => Exit::Inconclusive,
+        Some(LimitOutcome::Met) | None => trials,
     }
 }
 
@@ -87,5 +83,24 @@ fn verdict(progress: &Progress) -> Exit {
         Exit::Inconclusive
     } else {
         Exit::Done
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn refused_trials_leave_a_limit_undecided_and_never_violate_it() {
+        let refused = Exit::CriterionFailed;
+        let undecided = Some(LimitOutcome::Undecided);
+        assert_eq!(first_of(undecided, refused), Exit::Inconclusive);
+        assert_eq!(first_of(Some(LimitOutcome::Met), refused), refused);
+        assert_eq!(first_of(None, refused), refused);
+        let violated = Some(LimitOutcome::Violated);
+        assert_eq!(
+            first_of(violated, Exit::Inconclusive),
+            Exit::CriterionFailed
+        );
     }
 }

@@ -95,7 +95,7 @@ const IPERF2_DATAGRAM_MIN: u32 = 192;
 const ICMP_HEADER_BYTES: usize = 8;
 
 fn dscp(node: Node<'_>) -> Result<Option<Dscp>, Reported> {
-    node.word_or("auto", |node| node.choice("class of service"))
+    node.word_or("auto", |node| node.choice("codepoint"))
 }
 
 /// Reads a trial by the tool of that reader.

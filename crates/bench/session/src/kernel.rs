@@ -142,4 +142,16 @@ mod tests {
              device type.)\nhelp: load its module, or use another kernel: these cells fail otherwise\n"
         );
     }
+
+    #[test]
+    fn only_the_data_path_of_the_kernel_needs_its_esp() {
+        let text = "campaign: c\nduts: [strongswan: { data_path: [libipsec, kernel] }]\ntrials:\n  - ping: { mtu: 1400 B }\n";
+        let campaign = from_text("c.yaml", text).unwrap_or_else(|error| panic!("{error}"));
+        let plan = campaign.plan(&campaign.usual_lab(), &HostFacts { cores: 2 });
+        let plan = plan.unwrap_or_else(|error| panic!("{error}"));
+        let lacks = lacking_where(&plan, |_| Some("Error: Protocol not supported.".to_owned()));
+        let warned = warning("", &lacks, plan.cells.len()).unwrap();
+        assert!(warned.contains("lacks ESP"), "{warned}");
+        assert!(warned.contains(": 1 of 2 cells"), "{warned}");
+    }
 }

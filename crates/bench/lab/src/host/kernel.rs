@@ -34,7 +34,9 @@ impl KernelFeature {
     /// The feature that a device under test is made of; `None` for other devices.
     const fn of(adapter: &Adapter) -> Option<Self> {
         match adapter {
-            Adapter::Xfrm(_) | Adapter::StrongSwan(_) => Some(Self::Esp),
+            Adapter::Xfrm(_) => Some(Self::Esp),
+            // libipsec has ESP of its own.
+            Adapter::StrongSwan(gateway) if gateway.data_path.in_kernel() => Some(Self::Esp),
             Adapter::WireGuard(tunnel) if matches!(tunnel.program, WireGuardProgram::Kernel) => {
                 Some(Self::WireGuard)
             }
