@@ -81,5 +81,21 @@ impl Table {
     fn quantity(&self, column: &Column) -> Option<Quantity> {
         let unit = column.unit.as_ref().or(self.unit.as_ref());
         unit.map(|unit| unit.quantity)
+            .or_else(|| self.quantity_of_figures(column))
+    }
+
+    /// The quantity of a column whose figures have their units themselves, if it is one.
+    fn quantity_of_figures(&self, column: &Column) -> Option<Quantity> {
+        let mut columns = self.columns.iter();
+        let at = columns.position(|it| std::ptr::eq(it, column))?;
+        let figures = self
+            .rows
+            .iter()
+            .filter_map(|row| row.cells.get(at)?.as_ref());
+        let mut quantities = figures.map(|figure| Some(figure.unit.as_ref()?.quantity));
+        let first = quantities.next()??;
+        quantities
+            .all(|other| other == Some(first))
+            .then_some(first)
     }
 }

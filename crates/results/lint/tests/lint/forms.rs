@@ -165,6 +165,26 @@ fn what_is_not_read_of_a_data_sheet_is_named() {
     assert!(has("are not checked: 2 in `CG-100`"), "{remarks:?}");
 }
 
+/// Units in the cells are as good as units in the heading.
+#[test]
+fn frame_rates_with_their_unit_in_each_cell_are_compared_by_size() {
+    let rows = [
+        ("64 bytes", "371"),
+        ("512 bytes", "1929"),
+        ("1518 bytes", "7740"),
+    ];
+    let of = |in_heading: &str, in_cell: &str| {
+        let rows = rows.map(|(size, rate)| format!("| {size} | {rate}{in_cell} |\n"));
+        let text = format!(
+            "| Packet size | Packet rate{in_heading} |\n|---|---|\n{}",
+            rows.concat()
+        );
+        checked("t.md", &text).findings.len()
+    };
+    assert_eq!(of(" (kpps)", ""), 2);
+    assert_eq!(of("", " kpps"), 2);
+}
+
 #[test]
 fn notes_below_a_table_are_no_rows() {
     let text = "# unit = \"Mbit/s\"\n# columns = \"frame\"\ndevice,64\nA,49.2*\n* with one core\n";

@@ -203,8 +203,9 @@ fn without_examples(text: &str) -> String {
     }
 }
 
-/// Why trials lack a figure: for each failed check once, the difference and the likely cause; then
-/// each remedy once.
+/// Why trials lack a figure: for each failed check once, the difference, the likely cause and the
+/// remedy. The first of them is printed however narrow the screen is, so that a cause is never there
+/// without its remedy, or the reverse.
 fn reasons(run: &Run<'_>) -> Vec<String> {
     let cells = run.results.cells.iter();
     let all = cells.flat_map(|cell| {
@@ -212,38 +213,30 @@ fn reasons(run: &Run<'_>) -> Vec<String> {
         own.map(move |reason| (kind(reason), (cell.id.as_str(), reason)))
     });
     let found = grouped(all);
-    let mut texts = Vec::new();
-    let mut remedies: Vec<(&str, Vec<&str>)> = Vec::new();
-    for (what, places) in &found {
+    // Checks by their remedies: several may have one.
+    let mut known: Vec<(&str, &str)> = Vec::new();
+    let texts = found.iter().map(|(what, places)| {
         // Several repeats of a cell may fail by the same check.
         let cells: BTreeSet<&str> = places.iter().map(|(cell, _)| *cell).collect();
         let cells = counted(cells.len(), "cell");
         let first = places.first();
-        match first.and_then(|(_, reason)| reason.explanation.as_ref()) {
-            Some(found) => {
-                // Without the cause, the remedy would be about things that nothing names.
-                texts.push(format!(
-                    "{what} failed in {cells}: {}. Likely cause: {}.",
-                    found.difference, found.cause
-                ));
-                let advice = found.advice.as_str();
-                match remedies.iter_mut().find(|(known, _)| *known == advice) {
-                    Some((_, checks)) => checks.push(what),
-                    None => remedies.push((advice, vec![what])),
-                }
+        let Some(found) = first.and_then(|(_, reason)| reason.explanation.as_ref()) else {
+            return format!("{cells}: {}", Cell::reason(what).text);
+        };
+        let advice = found.advice.as_str();
+        let remedy = match known.iter().find(|(same, _)| *same == advice) {
+            Some((_, check)) => format!("as for {check}"),
+            None => {
+                known.push((advice, *what));
+                advice.to_owned()
             }
-            None => texts.push(format!("{cells}: {}", Cell::reason(what).text)),
-        }
-    }
-    let is_only = remedies.len() == 1;
-    texts.extend(remedies.into_iter().map(|(advice, checks)| {
-        if is_only {
-            format!("What to do: {advice}")
-        } else {
-            format!("What to do about {}: {advice}", checks.join(", "))
-        }
-    }));
-    texts
+        };
+        format!(
+            "{what} failed in {cells}: {}. Likely cause: {}. What to do: {remedy}.",
+            found.difference, found.cause
+        )
+    });
+    texts.collect()
 }
 
 fn print_reasons(page: &mut Page, reasons: &[String], hint: &str, room: usize) {
