@@ -47,7 +47,7 @@ fn keys_that_gateways_agree_on_are_proven_in_every_trial() {
         let encryptor = Encryptor {
             // IKE has one.
             tunnels: if keys.is_ike() { 1 } else { 3 },
-            rekey_every_ns: Some(200_000_000),
+            rekey_every_ns: Some(400_000_000),
             ..Encryptor::new(Suite::Aes256Gcm).with_keys(keys)
         };
         let adapter = Adapter::Cipherbench(encryptor.clone());

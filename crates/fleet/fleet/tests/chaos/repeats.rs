@@ -48,16 +48,17 @@ pub(crate) fn periods() {
         }
         *agent = start(&site, round);
     }
-    // Nothing is killed any more: no period is left out.
+    // Nothing is killed any more: period follows period. A machine that others use may leave one
+    // out, and then the next ones count.
     let first = next(&site);
-    next(&site);
-    let third = next(&site);
-    assert!(third >= first + 2);
-    assert!(
-        (first..=third).all(|period| periods(&site).contains(&period)),
-        "{:?}",
-        periods(&site)
-    );
+    site.await_some("three periods in a row", || {
+        let periods = periods(&site);
+        let last = *periods.last()?;
+        let row = last.checked_sub(2).filter(|begin| *begin >= first)?..=last;
+        row.into_iter()
+            .all(|period| periods.contains(&period))
+            .then_some(())
+    });
     let fleet = site.fleet();
     assert_eq!(site.runtime.block_on(fleet.repeats()).unwrap().len(), 1);
     assert!(site.runtime.block_on(fleet.end_repeat("daily")).unwrap());
