@@ -5,8 +5,8 @@ set -eu
 cd "$(dirname "$0")/.."
 
 if [ ! -e target/quick/cipherbench ]; then
-    # 707 s of CPU time were measured on two cores (CONTRIBUTING.md).
+    # 439 s of CPU time were measured on two cores (CONTRIBUTING.md).
     cores=$(nproc)
-    echo "build: compiles the program and 300 libraries, once: about $((12 / cores + 1)) min on this machine's $cores cores" >&2
+    echo "build: compiles the program and 300 libraries, once: about $((8 / cores + 1)) min on this machine's $cores cores" >&2
 fi
 exec cargo build --profile quick --locked --package cipherbench --no-default-features
