@@ -4,7 +4,7 @@ mod courses;
 
 use crate::beside::{Beside, Chart, Single};
 use crate::claim::Claim;
-use crate::encapsulation::{Encapsulation, UDP_HEADERS_BYTES, is_without_tunnel};
+use crate::encapsulation::{Encapsulation, UDP_HEADERS_BYTES, is_without_tunnel, named_in};
 use crate::figure::Figure;
 use crate::interval::Interval;
 use crate::unit::{Quantity, Unit};
@@ -460,12 +460,19 @@ impl<'a> Cell<'a> {
     }
 
     /// Returns the encapsulation of this cell's packets: the table's, except in a row or column of
-    /// the link without a tunnel.
+    /// the link without a tunnel, or of another tunnel that its name names.
     #[must_use]
-    pub fn encapsulation(&self) -> Option<&'a Encapsulation> {
+    pub fn encapsulation(&self) -> Option<Encapsulation> {
+        let of_table = self.table.encapsulation.as_ref()?;
         let names = [&self.row.name, &self.column.name];
-        let is_without = names.into_iter().any(|name| is_without_tunnel(name));
-        self.table.encapsulation.as_ref().filter(|_| !is_without)
+        if names.into_iter().any(|name| is_without_tunnel(name)) {
+            return None;
+        }
+        let own = names
+            .into_iter()
+            .find_map(|name| Encapsulation::parse(named_in(name)?));
+        let other = own.filter(|own| !own.is_kind_of(of_table));
+        Some(other.unwrap_or_else(|| of_table.clone()))
     }
 
     /// Returns the minimum overhead of the cell's encapsulation per frame, in bytes; for a mix,

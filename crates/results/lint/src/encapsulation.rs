@@ -1,5 +1,6 @@
 //! The overhead of tunnels, for the limit of a link behind them.
 
+use std::mem::discriminant;
 use units::frame_constants::{FCS_BYTES, HEADER_BYTES};
 use wire::Suite;
 use wire::overhead::{
@@ -98,6 +99,11 @@ impl Encapsulation {
         }
     }
 
+    /// Whether both are the same protocol, with any suites.
+    pub(crate) fn is_kind_of(&self, other: &Self) -> bool {
+        discriminant(&self.form) == discriminant(&other.form)
+    }
+
     /// Returns the minimum overhead per frame of this size in bytes, FCS included.
     #[must_use]
     pub(crate) fn added_to_frame(&self, frame: f64) -> f64 {
@@ -147,7 +153,10 @@ const TUNNELS: [(&str, &str); 5] = [
 pub(crate) fn named_in(text: &str) -> Option<&'static str> {
     let text = text.to_lowercase();
     let found = TUNNELS.iter().find(|(name, _)| text.contains(name));
-    found.map(|(_, encapsulation)| *encapsulation)
+    let found = found.map(|(_, encapsulation)| *encapsulation);
+    let mut words = text.split(|is: char| !is.is_alphanumeric());
+    // A word: `response` names no tunnel.
+    found.or_else(|| words.any(|word| word == "esp").then_some("ESP"))
 }
 
 #[cfg(test)]

@@ -136,8 +136,16 @@ fn is_explained(mark: &str, outside: &str) -> bool {
         .lines()
         .map(|line| line.trim_start_matches([' ', '>', '\\', '(']));
     match mark.chars().next() {
-        // A list begins with a star as well.
-        Some('*') => lines.any(|line| line.starts_with(mark)),
+        // Emphasis has stars as well: a note begins a line, or follows another note.
+        Some('*') => lines.any(|line| {
+            let mut places = line.match_indices(mark);
+            places.any(|(at, _)| {
+                let (before, after) = (line[..at].trim_end(), &line[at + mark.len()..]);
+                at == 0
+                    || (before.ends_with([';', ',', '.'])
+                        && after.starts_with([' ', ')', ':', '=']))
+            })
+        }),
         Some(c) if c.is_ascii_digit() => {
             let raised = format!("<sup>{mark}");
             outside.contains(&raised) || lines.any(|line| line.starts_with(mark))

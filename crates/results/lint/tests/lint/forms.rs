@@ -165,6 +165,34 @@ fn what_is_not_read_of_a_data_sheet_is_named() {
     assert!(has("are not checked: 2 in `CG-100`"), "{remarks:?}");
 }
 
+#[test]
+fn a_row_of_another_tunnel_is_compared_with_its_own_overhead() {
+    let of = |name: &str| {
+        let text = format!(
+            "<!-- lint\nlink = \"1 Gbit/s\"\nlayer = \"L2\"\nencapsulation = \"WireGuard\"\n-->\n\
+             | Frame size | {name} [Mbit/s] |\n|---|---|\n| 64 B | 550 |\n"
+        );
+        checked("t.md", &text).findings.len()
+    };
+    assert_eq!([of("WireGuard"), of("MACsec"), of("none")], [1, 0, 0]);
+}
+
+#[test]
+fn a_note_that_follows_another_one_explains_its_mark() {
+    let of = |note: &str| {
+        let text = format!(
+            "| Frame size | A [Mbit/s] |\n|---|---|\n| 64 | 412* |\n| 512 | 811¹ |\n\n{note}\n"
+        );
+        let findings = checked("t.md", &text).findings;
+        findings
+            .iter()
+            .filter(|it| it.rule == Rule::FootnoteMissing)
+            .count()
+    };
+    assert_eq!(of("¹ one tunnel; * typical"), 0);
+    assert_eq!(of("¹ one tunnel, and *no* other"), 1);
+}
+
 /// Units in the cells are as good as units in the heading.
 #[test]
 fn frame_rates_with_their_unit_in_each_cell_are_compared_by_size() {
