@@ -138,6 +138,22 @@ pub struct Reason {
     pub explanation: Option<Explanation>,
 }
 
+/// The first line of a text, and those after it until its brackets are closed: a cause in brackets
+/// may have the commands that failed, a line each.
+fn first_sentence(text: &str) -> String {
+    let mut open = 0;
+    let mut kept = Vec::new();
+    for line in text.lines() {
+        kept.push(line.trim());
+        open += line.matches('(').count();
+        open = open.saturating_sub(line.matches(')').count());
+        if open == 0 {
+            break;
+        }
+    }
+    kept.join(" ")
+}
+
 impl Reason {
     /// In a clause: of a failed check its name and the difference, else the first line of the
     /// whole text.
@@ -149,7 +165,7 @@ impl Reason {
                 in_brief(&self.text),
                 explanation.difference
             ),
-            None => self.text.lines().next().unwrap_or_default().to_owned(),
+            None => first_sentence(&self.text),
         }
     }
 

@@ -79,14 +79,18 @@ fn a_figure_that_has_gone_is_not_passed() {
     let base = run(1, &[("tcp", BASE), ("tcp/streams=2", BASE)]);
     let mut other = run(2, &[("tcp", BASE), ("tcp/streams=2", &[])]);
     let failed = Recorded::Failed {
-        reason: "the device died".into(),
+        reason: "the device died (`ip -batch -` with\nlink add wg0\n failed)\nhelp: repeat".into(),
     };
     record(&mut other, "tcp/streams=2/x", 1, failed);
     let comparison = judged(&base, &other, "tcp throughput drops > 50 %");
     assert_eq!(comparison.outcome(), Outcome::Undecided);
     let without = &comparison.pairs[0].without_change;
     assert_eq!(without.len(), 1);
-    assert_eq!(without[0].reason, "b: it failed: the device died");
+    // A bracket is not left open.
+    assert_eq!(
+        without[0].reason,
+        "b: it failed: the device died (`ip -batch -` with link add wg0 failed)"
+    );
     // A gate on other cells does not know of it.
     assert_eq!(
         outcome(&base, &other, "streams=4 throughput drops > 50 %"),

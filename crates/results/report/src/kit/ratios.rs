@@ -5,13 +5,16 @@ use super::format::{self, Scale, bit_rate, ratio_number};
 use crate::layout::Run;
 use stats::{CellResult, Comparison, Estimate, Metric};
 
+/// The verdict on ratios of which none surely differs from 1.
+const NO_DIFFERENCE: &str = "no difference shown";
+
 /// Ratios of cells to their baseline.
 pub(crate) struct Ratios {
     /// `0.49–0.62`.
     figure: String,
-    /// `× direct`, `× direct, repeats up to 3 h apart`.
+    /// `× direct`, `× direct, repeats up to 3 h apart`, `× direct, no difference shown`.
     unit: String,
-    /// `repeats 0.47–0.65`, `repeats 0.88–1.42: no difference shown`.
+    /// `repeats 0.47–0.65`, `repeats 0.88–1.42: difference shown in 2 of 4`.
     range: String,
 }
 
@@ -45,7 +48,10 @@ pub(crate) fn of<'c>(
     });
     let single = found.iter().all(|(_, found)| found.pairs < 2);
     let comparisons: Vec<&Comparison> = found.iter().map(|(_, found)| *found).collect();
-    let verdict = verdict(&comparisons, corrected_for(run, &comparisons));
+    // A ratio above 1 reads as a gain, so that this stands beside it wherever it is printed.
+    let none_differs = comparisons.iter().all(|one| one.differs == Some(false));
+    let verdict = verdict(&comparisons, corrected_for(run, &comparisons))
+        .filter(|verdict| !none_differs || verdict != NO_DIFFERENCE);
     // With one pair per cell, the repeats' range would only repeat the figure.
     let range = match (between(of_repeats), verdict) {
         (Some(range), Some(verdict)) if !single => format!("repeats {range}: {verdict}"),
@@ -56,7 +62,11 @@ pub(crate) fn of<'c>(
     let apart = format::apart(apart).map_or_else(String::new, |apart| format!(", {apart}"));
     Some(Ratios {
         figure: between(means)?,
-        unit: format!("× {baseline}{apart}"),
+        unit: if none_differs {
+            format!("× {baseline}{apart}, {NO_DIFFERENCE}")
+        } else {
+            format!("× {baseline}{apart}")
+        },
         range,
     })
 }
@@ -103,7 +113,7 @@ fn between(ratios: impl Iterator<Item = f64>) -> Option<String> {
 /// The verdict of the repeats on the ratios; `None` without ratios.
 pub(crate) fn difference(run: &Run<'_>, found: &[&Comparison]) -> Option<String> {
     found.first()?;
-    let same = "each ratio surely differs from 1".to_owned();
+    let same = "each of these ratios surely differs from 1".to_owned();
     Some(verdict(found, corrected_for(run, found)).unwrap_or(same))
 }
 
@@ -128,7 +138,7 @@ fn verdict(found: &[&Comparison], all: usize) -> Option<String> {
     let alone = found.iter().filter(excludes_one).count();
     let of = found.len();
     let shown = match differ {
-        0 => "no difference shown".to_owned(),
+        0 => NO_DIFFERENCE.to_owned(),
         some => format!("difference shown in {some} of {of}"),
     };
     match decided {

@@ -22,8 +22,6 @@ use units::human::counted;
 
 /// From this share of the link's rate on, a figure is limited by the link.
 const OF_LINK: f64 = stats::LINK_LIMITED_RATIO;
-/// Reasons against publishing that are listed.
-const PRINT_REASONS: usize = 3;
 
 /// `cipherbench carries 42–49 % of the TCP payload of direct (the same path without an encryptor),
 /// at most 13.2 Gbit/s. Limit: …. Certainty: 3 repeats, ….`; `None` without any figure.
@@ -110,11 +108,7 @@ fn in_print(run: &Run<'_>, cells: &[&CellResult]) -> String {
     let of = |weight: Weight| kinds.iter().filter(move |kind| kind.weight() == weight);
     let list = |weight: Weight| {
         let words: Vec<&str> = of(weight).map(|kind| kind.in_short()).collect();
-        let (shown, rest) = words.split_at(words.len().min(PRINT_REASONS));
-        match rest.len() {
-            0 => shown.join(", "),
-            rest => format!("{}, and {rest} more", shown.join(", ")),
-        }
+        words.join(", ")
     };
     // One warning that spoils a figure outweighs all that only qualify it.
     if of(Weight::Spoils).next().is_some() {

@@ -201,7 +201,8 @@ pub(super) fn rfc6349(run: &Run<'_>) -> Option<Table> {
                 the transfer; under load: mean by the sender's kernel; buffer delay: the increase (section 4.3, which \
                 divides it by the baseline: results.json has that share, which a baseline of microseconds makes \
                 meaningless); not comparable: a round trip under load was shorter than the echo on the idle path, \
-                which includes the wake-up of ping; a dash: the tool does not report what the figure needs";
+                which includes the wake-up of ping; a dash: the tool does not report what the figure needs, or \
+                the path is the baseline itself and its link has no rate";
     let mut table = Table::new("RFC 6349: transfer time, efficiency, buffer delay", note)
         .labels(["Cell", "Direction"])
         .figures(["Ideal time", "Measured", "Time ratio", "Efficiency"])
