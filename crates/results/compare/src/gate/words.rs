@@ -6,8 +6,8 @@ use crate::words::bound_in_words;
 use stats::{GateFilter, Needed, REPEATS_MAX};
 
 /// For a gate with filters that exclude every cell.
-pub(super) const NO_CELL: &str = "both runs have its quantity in no cell that it applies to: compare its filters with the names of the cells, \
-     and look at the cells without a figure";
+pub(super) const NO_CELL: &str = "both runs have its quantity in no cell that it applies to: see whether both are of a campaign with such \
+     cells, compare the gate's filters with the names of the cells, and look at the cells without a figure";
 
 /// Values of a filter that a sentence lists.
 const LISTED_MAX: usize = 8;

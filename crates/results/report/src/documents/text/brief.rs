@@ -204,8 +204,8 @@ fn without_examples(text: &str) -> String {
 }
 
 /// Why trials lack a figure: for each failed check once, the difference, the likely cause and the
-/// remedy. The first of them is printed however narrow the screen is, so that a cause is never there
-/// without its remedy, or the reverse.
+/// remedy. The first of them is printed however narrow the screen is, so that no cause is there
+/// without its remedy.
 fn reasons(run: &Run<'_>) -> Vec<String> {
     let cells = run.results.cells.iter();
     let all = cells.flat_map(|cell| {
