@@ -138,25 +138,9 @@ pub struct Reason {
     pub explanation: Option<Explanation>,
 }
 
-/// The first line of a text, and those after it until its brackets are closed: a cause in brackets
-/// may have the commands that failed, a line each.
-fn first_sentence(text: &str) -> String {
-    let mut open = 0;
-    let mut kept = Vec::new();
-    for line in text.lines() {
-        kept.push(line.trim());
-        open += line.matches('(').count();
-        open = open.saturating_sub(line.matches(')').count());
-        if open == 0 {
-            break;
-        }
-    }
-    kept.join(" ")
-}
-
 impl Reason {
     /// In a clause: of a failed check its name and the difference, else the first line of the
-    /// whole text.
+    /// whole text, with those that its brackets go on to.
     #[must_use]
     pub fn in_short(&self) -> String {
         match &self.explanation {
@@ -177,6 +161,22 @@ impl Reason {
         advice
             .is_some_and(|advice| advice.contains("in a new run") && !advice.contains("resume RUN"))
     }
+}
+
+/// The first line of a text, and those after it until its brackets are closed: a cause in brackets
+/// may have the commands that failed, a line each. Brackets that are never closed have no effect.
+fn first_sentence(text: &str) -> String {
+    let mut open = 0;
+    let mut kept = Vec::new();
+    for line in text.lines() {
+        kept.push(line.trim());
+        open += line.matches('(').count();
+        open = open.saturating_sub(line.matches(')').count());
+        if open == 0 {
+            return kept.join(" ");
+        }
+    }
+    kept.first().copied().unwrap_or_default().to_owned()
 }
 
 /// A repeat that was measured in a later sitting than the same repeat of another cell of its group.
@@ -514,5 +514,22 @@ fn parameters(cell: &Cell, known: Option<&ToolParameters>, tuned: bool) -> Param
         datagram_bytes: known.datagram_bytes.or(planned.datagram_bytes),
         intended_payload_bps: known.rate_bps.or(planned.intended_payload_bps),
         tuned,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::first_sentence;
+
+    #[test]
+    fn a_sentence_ends_with_its_brackets() {
+        let of = first_sentence;
+        assert_eq!(of(""), "");
+        assert_eq!(of("it died\nhelp: repeat"), "it died");
+        assert_eq!(
+            of("it died (`x` with\ny\n failed)\nhelp"),
+            "it died (`x` with y failed)"
+        );
+        assert_eq!(of("it died :(\nmany\nlines of a log"), "it died :(");
     }
 }

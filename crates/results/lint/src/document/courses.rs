@@ -84,7 +84,7 @@ impl Table {
             .or_else(|| self.quantity_of_figures(column))
     }
 
-    /// The quantity of a column whose figures have their units themselves, if it is one.
+    /// The quantity of the units in the cells of a column, if all have the same.
     fn quantity_of_figures(&self, column: &Column) -> Option<Quantity> {
         let mut columns = self.columns.iter();
         let at = columns.position(|it| std::ptr::eq(it, column))?;

@@ -5,7 +5,7 @@ use super::format::{self, Scale, bit_rate, ratio_number};
 use crate::layout::Run;
 use stats::{CellResult, Comparison, Estimate, Metric};
 
-/// The verdict on ratios of which none surely differs from 1.
+/// The verdict if no ratio surely differs from 1.
 const NO_DIFFERENCE: &str = "no difference shown";
 
 /// Ratios of cells to their baseline.
@@ -48,10 +48,19 @@ pub(crate) fn of<'c>(
     });
     let single = found.iter().all(|(_, found)| found.pairs < 2);
     let comparisons: Vec<&Comparison> = found.iter().map(|(_, found)| *found).collect();
-    // A ratio above 1 reads as a gain, so that this stands beside it wherever it is printed.
+    // Every document prints the unit. Without the verdict there, a ratio above 1 reads as a gain.
     let none_differs = comparisons.iter().all(|one| one.differs == Some(false));
-    let verdict = verdict(&comparisons, corrected_for(run, &comparisons))
-        .filter(|verdict| !none_differs || verdict != NO_DIFFERENCE);
+    let none = if none_differs {
+        format!(", {NO_DIFFERENCE}")
+    } else {
+        String::new()
+    };
+    // Without an interval that excludes 1 there is no more to state.
+    let verdict = if none_differs && !comparisons.iter().any(|one| excludes_one(one)) {
+        None
+    } else {
+        verdict(&comparisons, corrected_for(run, &comparisons))
+    };
     // With one pair per cell, the repeats' range would only repeat the figure.
     let range = match (between(of_repeats), verdict) {
         (Some(range), Some(verdict)) if !single => format!("repeats {range}: {verdict}"),
@@ -62,11 +71,7 @@ pub(crate) fn of<'c>(
     let apart = format::apart(apart).map_or_else(String::new, |apart| format!(", {apart}"));
     Some(Ratios {
         figure: between(means)?,
-        unit: if none_differs {
-            format!("× {baseline}{apart}, {NO_DIFFERENCE}")
-        } else {
-            format!("× {baseline}{apart}")
-        },
+        unit: format!("× {baseline}{apart}{none}"),
         range,
     })
 }
@@ -129,13 +134,9 @@ fn corrected_for(run: &Run<'_>, found: &[&Comparison]) -> usize {
 /// An interval is for one ratio. Among many ratios some intervals exclude 1 by chance, so
 /// differences are corrected for their number. If the two disagree, both are reported.
 fn verdict(found: &[&Comparison], all: usize) -> Option<String> {
-    let excludes_one = |found: &&&Comparison| {
-        let ends = found.low.zip(found.high);
-        ends.is_some_and(|(low, high)| low > 1.0 || high < 1.0)
-    };
     let differ = found.iter().filter(|one| one.differs == Some(true)).count();
     let decided = found.iter().filter(|one| one.differs.is_some()).count();
-    let alone = found.iter().filter(excludes_one).count();
+    let alone = found.iter().filter(|one| excludes_one(one)).count();
     let of = found.len();
     let shown = match differ {
         0 => NO_DIFFERENCE.to_owned(),
@@ -150,6 +151,12 @@ fn verdict(found: &[&Comparison], all: usize) -> Option<String> {
         )),
         _ => Some(shown),
     }
+}
+
+/// Whether the interval of a ratio, taken alone, excludes 1.
+fn excludes_one(found: &Comparison) -> bool {
+    let ends = found.low.zip(found.high);
+    ends.is_some_and(|(low, high)| low > 1.0 || high < 1.0)
 }
 
 /// The highest bit rate of some cells, with its conditions in words, and the ratios of all these

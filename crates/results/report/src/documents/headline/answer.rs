@@ -107,8 +107,8 @@ fn in_print(run: &Run<'_>, cells: &[&CellResult]) -> String {
     let kinds = unique(about.map(|warning| warning.kind));
     let of = |weight: Weight| kinds.iter().filter(move |kind| kind.weight() == weight);
     let list = |weight: Weight| {
-        let words: Vec<&str> = of(weight).map(|kind| kind.in_short()).collect();
-        words.join(", ")
+        let words = of(weight).map(|kind| kind.in_short());
+        words.collect::<Vec<_>>().join(", ")
     };
     // One warning that spoils a figure outweighs all that only qualify it.
     if of(Weight::Spoils).next().is_some() {

@@ -213,15 +213,17 @@ fn reasons(run: &Run<'_>) -> Vec<String> {
         own.map(move |reason| (kind(reason), (cell.id.as_str(), reason)))
     });
     let found = grouped(all);
-    // Checks by their remedies: several may have one.
+    // Remedies, with the first check that has each.
     let mut known: Vec<(&str, &str)> = Vec::new();
-    let texts = found.iter().map(|(what, places)| {
+    let mut texts = Vec::new();
+    for (what, places) in &found {
         // Several repeats of a cell may fail by the same check.
         let cells: BTreeSet<&str> = places.iter().map(|(cell, _)| *cell).collect();
         let cells = counted(cells.len(), "cell");
         let first = places.first();
         let Some(found) = first.and_then(|(_, reason)| reason.explanation.as_ref()) else {
-            return format!("{cells}: {}", Cell::reason(what).text);
+            texts.push(format!("{cells}: {}", Cell::reason(what).text));
+            continue;
         };
         let advice = found.advice.as_str();
         let remedy = match known.iter().find(|(same, _)| *same == advice) {
@@ -231,12 +233,12 @@ fn reasons(run: &Run<'_>) -> Vec<String> {
                 advice.to_owned()
             }
         };
-        format!(
+        texts.push(format!(
             "{what} failed in {cells}: {}. Likely cause: {}. What to do: {remedy}.",
             found.difference, found.cause
-        )
-    });
-    texts.collect()
+        ));
+    }
+    texts
 }
 
 fn print_reasons(page: &mut Page, reasons: &[String], hint: &str, room: usize) {
