@@ -56,10 +56,11 @@ pub(crate) fn run_tool(node: &dyn Node, program: Program) -> Result<()> {
     let input = if input.is_empty() {
         input
     } else {
-        format!(" with\n{}\n", input.trim_end())
+        // Last, so that the first line has the cause.
+        format!("\nits input was:\n{}", input.trim_end())
     };
     let (how, said) = (ended.how(), ended.last_words());
-    Err(node.error(format!("`{what}`{input} failed ({how}){said}")))
+    Err(node.error(format!("`{what}` failed ({how}){said}{input}")))
 }
 
 /// Parses the JSON output of a tool.

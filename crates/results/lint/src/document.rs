@@ -22,6 +22,8 @@ pub struct Document {
     pub source: String,
     /// Its tables, in file order.
     pub tables: Vec<Table>,
+    /// Tables of Markdown and CSV with those that are not read, such as tables of words.
+    pub numbered: usize,
     /// Figures outside tables.
     pub figures: Vec<Single>,
     /// Drawings without numbers.

@@ -20,6 +20,8 @@ pub struct Figure {
     pub value: f64,
     /// Half of the last printed digit's step, or half of a printed range.
     pub half_step: f64,
+    /// The upper end of a printed range, with all values that round to it.
+    pub top: Option<Interval>,
     /// Whether the report marks it as approximate.
     pub approximate: bool,
     /// The deviation, if one is printed.
@@ -47,8 +49,16 @@ pub struct Deviation {
     pub percent: bool,
 }
 
-/// Why a text is no figure, and advice.
-pub type Refusal = (String, &'static str);
+/// Why a text is no figure.
+#[derive(Debug)]
+pub struct Refusal {
+    /// The reason, in a clause.
+    pub what: String,
+    /// Advice.
+    pub help: &'static str,
+    /// Whether it is a range with its ends in the wrong order, and so no text.
+    pub is_range: bool,
+}
 
 impl Figure {
     /// Reads `14.0`, `~100.0`, `14.0 ± 0.9`, `972 Mbps`, `14.0 Gbit/s ± 6.4 %`, `25..30`, `<25`,
@@ -57,12 +67,11 @@ impl Figure {
     /// # Errors
     /// When it is anything else.
     pub fn parse(text: &str, place: &Place) -> Result<Self, Refusal> {
-        let refused = || {
-            (
-                format!("`{text}` is no figure"),
-                "write `14.0`, `14.0 ± 0.9`, `~100.0`, `25..30`, `≥ 900`, `1.2e9` or `972 Mbit/s`; leave a cell without \
+        let refused = || Refusal {
+            what: format!("`{text}` is no figure"),
+            help: "write `14.0`, `14.0 ± 0.9`, `~100.0`, `25..30`, `≥ 900`, `1.2e9` or `972 Mbit/s`; leave a cell without \
                  figure empty, or write `-` or `n/a`",
-            )
+            is_range: false,
         };
         // A star is the mark of a footnote and no part of the number.
         let shown = text.trim().trim_end_matches('*').trim_end();
@@ -85,11 +94,20 @@ impl Figure {
         };
         let (limit, main) = limit(main);
         let (number, rest) = number(main).ok_or_else(refused)?;
+        let mut top = None;
         let (value, mut half_step, rest) = match range_end(rest) {
             Some(rest) => {
                 let (end, rest) = self::number(rest).ok_or_else(refused)?;
                 let (low, high) = (number.value, end.value);
-                (f64::midpoint(low, high), (high - low).abs() / 2.0, rest)
+                if high < low {
+                    return Err(Refusal {
+                        what: format!("the range `{}` begins with its higher end", text.trim()),
+                        help: "write the lower end first, as in `812–937`; two figures of one cell are separated by `/`",
+                        is_range: true,
+                    });
+                }
+                top = Some(Interval::around(high, end.step / 2.0));
+                (f64::midpoint(low, high), (high - low) / 2.0, rest)
             }
             // "Below 25" is any value from 0 to 25, kept as a middle and a half step like a range.
             None if limit == Limit::AtMost => (number.value / 2.0, number.value / 2.0, rest),
@@ -131,6 +149,7 @@ impl Figure {
             place: place.clone(),
             value,
             half_step,
+            top,
             approximate: limit == Limit::About,
             at_least: limit == Limit::AtLeast,
             deviation,
@@ -150,6 +169,7 @@ impl Figure {
             value,
             // Programs round to whole bits per second, and older ones to micro-units.
             half_step: 0.5 + value.abs() * 1e-6,
+            top: None,
             approximate: false,
             at_least: false,
             deviation: None,
@@ -336,6 +356,17 @@ mod tests {
         assert!(least.low < 900.0 && least.low > 899.0 && least.high.is_infinite());
         let step = parse("1.2e9").half_step;
         assert!((step / 5e7 - 1.0).abs() < 1e-12);
+    }
+
+    #[test]
+    fn a_range_has_a_top_and_begins_with_its_lower_end() {
+        assert_eq!(parse("25-30 Mbps").top, Some(Interval::around(30.0, 0.5)));
+        assert_eq!(parse("25 Mbps").top, None);
+        let refused = Figure::parse("937–812 Mbit/s", &Place::whole_file("t")).unwrap_err();
+        assert_eq!(
+            refused.what,
+            "the range `937–812 Mbit/s` begins with its higher end"
+        );
     }
 
     #[test]

@@ -47,6 +47,8 @@ pub struct Checked {
     pub file: String,
     /// Number of its tables; for a run, of cells with frame rates and of statistics.
     pub tables: usize,
+    /// Number of its tables with those that hold no rates or times, or are skipped.
+    pub all_tables: usize,
     /// Number of its figures, in tables and outside.
     pub figures: usize,
     /// Its findings, in file order.
@@ -72,6 +74,7 @@ pub fn lint(file: &str, text: &str) -> Result<Checked, Mistakes> {
     Ok(Checked {
         file: file.to_owned(),
         tables: document.tables.len(),
+        all_tables: document.numbered.max(document.tables.len()),
         figures: document.figure_count(),
         causes: causes(&findings),
         findings,

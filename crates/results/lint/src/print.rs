@@ -46,11 +46,16 @@ pub fn text(files: &[Checked], unreadable: &[Mistakes]) -> String {
     }
     for file in files {
         let (tables, figures) = (file.tables as u64, file.figures as u64);
+        let read = if file.tables < file.all_tables {
+            format!("{tables} of {}", counted(file.all_tables as u64, "table"))
+        } else {
+            counted(tables, "table")
+        };
         let _ = writeln!(
             text,
             "{}: {}, {}, {}",
             file.file,
-            counted(tables, "table"),
+            read,
             counted(figures, "figure"),
             counted(file.findings.len() as u64, "finding"),
         );

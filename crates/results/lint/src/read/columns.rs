@@ -102,6 +102,12 @@ fn shown(column: &Raw) -> Vec<&str> {
     texts.filter(|text| !markup::is_missing(text)).collect()
 }
 
+/// Whether the heading or a cell has a unit.
+pub(super) fn has_unit(column: &Raw) -> bool {
+    let in_cell = |(text, place): &Text| figure(text, Decimal::Point, place).flatten().is_some();
+    heading::with_unit(&column.name).1.is_some() || column.cells.iter().any(in_cell)
+}
+
 /// Returns the unit of a cell with one or several figures; `None` for a text.
 fn figure(text: &str, decimal: Decimal, place: &Place) -> Option<Option<Unit>> {
     // Not readable as a figure yet, but no text either: the mark is resolved, and parts are split,
@@ -109,8 +115,10 @@ fn figure(text: &str, decimal: Decimal, place: &Place) -> Option<Option<Unit>> {
     if Evidence::of(text).unclear_comma || pairs::parts(text).is_some() {
         return Some(None);
     }
-    let figure = Figure::parse(&plain(text, decimal), place).ok()?;
-    Some(figure.unit)
+    match Figure::parse(&plain(text, decimal), place) {
+        Ok(figure) => Some(figure.unit),
+        Err(refusal) => refusal.is_range.then_some(None),
+    }
 }
 
 /// Splits a column with several figures per cell, if its heading or the key `parts` names the
@@ -150,8 +158,6 @@ pub(super) fn split(
         if is_bare {
             return vec![column];
         }
-        let help = "name them in the heading, as in `rate up/down`, or in the table's keys: `parts = [\"up\", \
-                    \"down\"]`";
         // Without the text of the cell, so that equal mistakes of several cells are printed once.
         for (other, (_, place)) in column.cells.iter().enumerate() {
             let what = match count(other) {
@@ -163,7 +169,7 @@ pub(super) fn split(
                 ),
                 own => format!("a cell holds {own} figures without names"),
             };
-            source.mistake(place, what, help);
+            source.mistake(place, what, pairs::HELP);
         }
         return Vec::new();
     };

@@ -8,8 +8,8 @@
 
 use super::columns::{self, Raw, Text, columns, split};
 use super::keys::{Keys, figure};
-use super::left_out::{without_texts, without_unknown_units};
-use super::{guess, heading, markup, report, speed, statements, table};
+use super::left_out::{without_others, without_texts, without_unknown_units};
+use super::{guess, heading, markup, pairs, report, speed, statements, table};
 use crate::document::{Axis, Document, Footnote, Remark, Table};
 use crate::figure::Figure;
 use crate::marks::{Decimal, Evidence, plain};
@@ -64,14 +64,15 @@ pub(super) fn read(
     // Before the key `skip` is looked at: mixes and claims in the comment of a skipped table may
     // refer to other tables.
     statements::read(keys, document);
+    let mut lines = lines.into_iter();
+    document.numbered += usize::from(lines.len() > 0);
     if table::is_skipped(keys) {
         return;
     }
-    let mut lines = lines.into_iter();
     let Some(heading) = lines.next() else {
         return keys.refuse_others();
     };
-    let mut table = table::read(keys, &format!("table {}", document.tables.len() + 1));
+    let mut table = table::read(keys, &format!("table {}", document.numbered));
     table.is_result = around.form == Form::Report;
     if around.is_bare {
         table.place = heading[0].1.clone();
@@ -123,6 +124,13 @@ pub(super) fn read(
         stated.axis,
         &mut names,
         (source, around.is_bare, document, &table),
+    );
+    raw = without_others(
+        raw,
+        (stated.axis, stated.mean.as_deref()),
+        &corner,
+        document,
+        &table,
     );
     // After the columns of text are gone: their headings would spoil the guess of the axis, and
     // rows are read by the axis.
@@ -399,15 +407,31 @@ fn fill(
             let read = match form {
                 _ if markup::is_missing(text) => None,
                 Form::Report => report::figure(&plain(text, decimal), place),
+                _ if pairs::parts(text).is_some() => {
+                    source.mistake(
+                        place,
+                        "a cell holds several figures without names",
+                        pairs::HELP,
+                    );
+                    None
+                }
                 _ => figure(source, &plain(text, decimal), place),
             };
             let notes = raw.notes.iter();
             let notes = notes.filter(|(at, _)| at.is_none_or(|at| at == number));
             // Above a unit of the table, which the row states more precisely.
             let of_row = heading::of_row(&row.name).filter(|_| !has_unit);
-            let read = read.map(|figure| Figure {
-                unit: figure.unit.clone().or(of_row),
-                ..figure
+            let read = read.map(|figure| match of_row {
+                Some(unit) if figure.unit.is_none() => Figure {
+                    // A prefix alone is completed later.
+                    text: match figure.prefix {
+                        None => format!("{} {}", figure.text, unit.text),
+                        Some(_) => figure.text,
+                    },
+                    unit: Some(unit),
+                    ..figure
+                },
+                _ => figure,
             });
             if read.is_some() {
                 document.footnotes.extend(notes.map(|(at, mark)| Footnote {

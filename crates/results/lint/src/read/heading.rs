@@ -1,5 +1,6 @@
 //! Headings: sizes, units and names of mixes in the spellings of reports.
 
+use super::markup;
 use crate::unit::{Quantity, Unit};
 use units::Layer;
 
@@ -83,6 +84,8 @@ fn in_brackets(name: &str) -> impl Iterator<Item = &str> {
 
 /// The unit in brackets, alone or with other words: `[Mbit/s]`, `(Mbit/s, L2)`.
 fn bracketed(inside: &str) -> Option<Unit> {
+    // A mark of a footnote may stand behind the unit: `[Mbit/s¹]`.
+    let inside = inside.trim_end_matches(markup::is_footnote_mark);
     Unit::parse(inside).or_else(|| among_words(inside.split([' ', ',', ';'])))
 }
 

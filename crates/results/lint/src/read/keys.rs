@@ -210,7 +210,7 @@ pub(super) fn figure(source: &Source, text: &str, place: &Place) -> Option<Figur
         return None;
     }
     Figure::parse(text, place)
-        .inspect_err(|(what, help)| source.mistake(place, what, *help))
+        .inspect_err(|it| source.mistake(place, it.what.as_str(), it.help))
         .ok()
 }
 

@@ -1,7 +1,7 @@
 //! What of a table is not read: columns of text, and figures without a unit. A remark names each.
 
 use super::columns::{self, Raw, Text};
-use super::{markup, pairs};
+use super::{guess, heading, markup, pairs};
 use crate::document::{Axis, Column, Document, Remark, Table};
 use crate::marks::Decimal;
 use crate::source::Source;
@@ -71,6 +71,73 @@ pub(super) fn without_texts(
         });
     }
     kept
+}
+
+/// Words in headings of columns that describe the device.
+const DESCRIPTIONS: [&str; 4] = ["link", "port", "ports", "interface"];
+
+/// Leaves out columns among columns of sizes that have no size, such as a count of ports: with
+/// stated sizes each whose heading begins with no digit, and otherwise those without any unit.
+pub(super) fn without_others(
+    columns: Vec<Raw>,
+    (axis, mean): (Option<Axis>, Option<&str>),
+    corner: &str,
+    document: &mut Document,
+    table: &Table,
+) -> Vec<Raw> {
+    let is_size = |column: &Raw| {
+        let name = &column.name;
+        heading::size(name).is_some() || heading::is_mix(name)
+    };
+    let is_other = |column: &Raw| {
+        let is_mean = mean == Some(column.name.as_str());
+        !is_size(column) && !is_mean && !is_mix(column, document)
+    };
+    let is_left_out = |column: &Raw| {
+        let first = column.name.chars().next();
+        // `15l8` is a size with a mistake, which is reported later.
+        is_other(column) && first.is_some_and(|c| !c.is_ascii_digit())
+    };
+    let sizes: Vec<&str> = columns
+        .iter()
+        .filter(|it| is_size(it))
+        .map(|it| it.name.as_str())
+        .collect();
+    let has_sizes = match axis {
+        Some(Axis::Frame | Axis::Mtu | Axis::Bytes) => !sizes.is_empty(),
+        Some(_) => false,
+        None => {
+            let guessed = guess::axis(corner, &sizes, &[], false);
+            let is_description = |column: &Raw| {
+                let name = column.name.to_lowercase();
+                let mut words = name.split(|c: char| !c.is_alphanumeric());
+                words.any(|word| DESCRIPTIONS.contains(&word)) || !columns::has_unit(column)
+            };
+            sizes.len() > 1
+                && guessed != Axis::Names
+                && columns.iter().filter(|it| is_other(it)).all(is_description)
+        }
+    };
+    if !has_sizes || Some(true) != columns.iter().map(is_left_out).max() {
+        return columns;
+    }
+    let (left_out, kept): (Vec<Raw>, Vec<Raw>) =
+        columns.into_iter().partition(|column| is_left_out(column));
+    for column in left_out {
+        document.remarks.push(Remark {
+            place: column.place,
+            what: format!(
+                "column `{}` of {} has no size as heading, and is not checked",
+                column.name, table.id
+            ),
+        });
+    }
+    kept
+}
+
+/// Whether the file describes a mix of the column's name.
+fn is_mix(column: &Raw, document: &Document) -> bool {
+    document.mixes.iter().any(|mix| mix.name == column.name)
 }
 
 /// Leaves out columns without a known unit, if other columns have units or the table has no keys.

@@ -173,6 +173,7 @@ fn read_table(
     let range = keys.unwrap_or(0..0);
     let text = &source.text[range.clone()];
     if text.trim() == SKIP {
+        document.numbered += 1;
         return;
     }
     Keys::parse(source, range.start, text, |keys| {

@@ -31,6 +31,11 @@ const ENTITIES: [(&str, &str); 14] = [
 const MARKS: [char; 6] = ['*', '†', '‡', '§', '¶', '※'];
 const SUPERSCRIPTS: [char; 10] = ['⁰', '¹', '²', '³', '⁴', '⁵', '⁶', '⁷', '⁸', '⁹'];
 
+/// Whether a character marks a footnote.
+pub(super) fn is_footnote_mark(c: char) -> bool {
+    MARKS.contains(&c) || SUPERSCRIPTS.contains(&c)
+}
+
 /// Whether a text denotes a missing figure.
 pub(super) fn is_missing(text: &str) -> bool {
     let text = text.trim().to_lowercase();

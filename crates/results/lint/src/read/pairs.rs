@@ -68,6 +68,9 @@ fn number_end(text: &str) -> Option<usize> {
     starts.then_some(sign + digits)
 }
 
+/// Advice on naming the parts.
+pub(super) const HELP: &str = "name them in the heading, as in `rate up/down`, or in the table's keys: `parts = [\"up\", \"down\"]`";
+
 /// Returns the names of the parts in a heading, each with the words before the parts and the unit
 /// after them: `firewall 1518/512/64`, `rate up/down [Mbit/s]`.
 pub(super) fn named(heading: &str) -> Option<Vec<String>> {
@@ -77,6 +80,13 @@ pub(super) fn named(heading: &str) -> Option<Vec<String>> {
         let inside = rest.split([')', ']']).next().unwrap_or_default();
         (before.trim(), inside)
     });
+    // `1518/512/64 B`: the unit is of each size.
+    let of_sizes = [" B", " byte", " bytes"]
+        .iter()
+        .find_map(|unit| Some((bare.strip_suffix(unit)?, *unit)));
+    let (bare, size_unit) = of_sizes
+        .filter(|(bare, _)| bare.ends_with(|c: char| c.is_ascii_digit()))
+        .unwrap_or((bare, ""));
     let (stem, names) = match in_brackets {
         Some(found) => found,
         None => bare.rsplit_once(' ').unwrap_or(("", bare)),
@@ -88,7 +98,7 @@ pub(super) fn named(heading: &str) -> Option<Vec<String>> {
     let unit = unit
         .map(|unit| format!(" [{}]", unit.text))
         .unwrap_or_default();
-    let full = |name: &&str| format!("{stem} {name}{unit}").trim().to_owned();
+    let full = |name: &&str| format!("{stem} {name}{size_unit}{unit}").trim().to_owned();
     Some(names.iter().map(full).collect())
 }
 
@@ -127,6 +137,10 @@ mod tests {
             Some("latency min | latency max".to_owned())
         );
         assert_eq!(of("64/512/1518"), Some("64 | 512 | 1518".to_owned()));
+        assert_eq!(
+            of("1518/64 B [Gbit/s]"),
+            Some("1518 B [Gbit/s] | 64 B [Gbit/s]".to_owned())
+        );
         assert_eq!(of("D2E"), None);
         assert_eq!(of("rate [Mbit/s]"), None);
     }

@@ -1,6 +1,7 @@
 //! Compares percentiles, extremes and means of one quantity with each other.
 
 use crate::document::{Cell, Table};
+use crate::figure::Figure;
 use crate::finding::{Finding, Rule};
 use crate::unit::Quantity;
 
@@ -173,7 +174,7 @@ fn finding(low: &Cell<'_>, high: &Cell<'_>) -> Option<Finding> {
         return None;
     }
     let value = |cell: &Cell<'_>| cell.rounded().scaled(super::rates::scale(cell));
-    if !value(high).is_below(value(low)) {
+    if !value(high).is_below(value(low)) && !is_printed_below(high, low) {
         return None;
     }
     let is_row = std::ptr::eq(low.row, high.row);
@@ -204,6 +205,23 @@ fn finding(low: &Cell<'_>, high: &Cell<'_>) -> Option<Finding> {
         meaning: "the two are not of one set of values: one is wrong, or the columns are mixed up"
             .to_owned(),
     })
+}
+
+/// Whether a figure is printed below another of the same unit and the same last digit. Rounding
+/// keeps the order of values, so that `40` is never rounded from a higher value than `50` is, with
+/// however few digits both were rounded to.
+fn is_printed_below(figure: &Cell<'_>, other: &Cell<'_>) -> bool {
+    let (a, b) = (figure.figure, other.figure);
+    let is_exact = |it: &Figure| it.top.is_none() && !it.approximate && !it.at_least;
+    let is_same = match (figure.unit(), other.unit()) {
+        (Some(one), Some(two)) => one.is_same(two),
+        _ => false,
+    };
+    is_same
+        && is_exact(a)
+        && is_exact(b)
+        && a.half_step.to_bits() == b.half_step.to_bits()
+        && a.value < b.value
 }
 
 #[cfg(test)]

@@ -193,7 +193,11 @@ fn is_ambiguous(table: &Table, cells: &[Cell<'_>]) -> bool {
 /// Rates above the capacity of the link.
 pub(super) fn exceeding(table: &Table) -> Vec<Finding> {
     let found = table.cells().filter_map(|cell| {
-        let rate = cell.rate()?;
+        // A range claims its upper end as well.
+        let low = match cell.figure.top {
+            Some(top) => cell.rate().map(|_| top.low * scale(&cell))?,
+            None => cell.rate()?.low,
+        };
         let is_frames = cell.unit()?.quantity == Quantity::FrameRate;
         let link = table.link_bps? as f64;
         // Without a size or layer: the shortest frames, and all bytes that occupy the link. No rate
@@ -205,7 +209,7 @@ pub(super) fn exceeding(table: &Table) -> Vec<Finding> {
         };
         // The margin absorbs the error of computing a ceiling that a rate at line speed equals
         // exactly.
-        if rate.low <= ceiling * (1.0 + 1e-9) {
+        if low <= ceiling * (1.0 + 1e-9) {
             return None;
         }
         let arithmetic = match (is_frames, cell.frame_bytes(), cell.lengths()) {
@@ -216,18 +220,18 @@ pub(super) fn exceeding(table: &Table) -> Vec<Finding> {
                 ceiling.floor(),
                 cell.shown(),
             ),
-            (false, _, Some(lengths)) => of_bits(&cell, lengths, ceiling, rate.low)?,
+            (false, _, Some(lengths)) => of_bits(&cell, lengths, ceiling, low)?,
             (false, _, None) => format!(
                 "{} at most at any layer, printed {}{}",
                 bit_rate(link),
                 cell.shown(),
-                at_least(&cell, rate.low)?,
+                at_least(&cell, low)?,
             ),
         };
         Some(Finding {
             rule: Rule::ExceedsLink,
             likeness: Some(Likeness {
-                ratio: cell.figure.value * scale(&cell) / ceiling,
+                ratio: printed(&cell) / ceiling,
                 bytes: None,
                 against: format!("table {}", table.id),
             }),
@@ -261,7 +265,17 @@ fn of_bits(cell: &Cell<'_>, lengths: Lengths, ceiling: f64, low: f64) -> Option<
 fn at_least(cell: &Cell<'_>, low: f64) -> Option<String> {
     // The difference of two `f64` would print a dozen digits.
     let low = (low / scale(cell) * 1e4).round() / 1e4;
-    Some(format!(" (at least {low} {})", cell.unit()?.text))
+    let of_range = match cell.figure.top {
+        Some(_) => "its upper end is ",
+        None => "",
+    };
+    Some(format!(" ({of_range}at least {low} {})", cell.unit()?.text))
+}
+
+/// The printed rate, of a range its upper end, in bits or frames per second.
+fn printed(cell: &Cell<'_>) -> f64 {
+    let top = cell.figure.top.map(Interval::middle);
+    top.unwrap_or(cell.figure.value) * scale(cell)
 }
 
 fn of_frames(cell: &Cell<'_>, ceiling: f64, frame: f64) -> Option<String> {
@@ -275,7 +289,7 @@ fn of_frames(cell: &Cell<'_>, ceiling: f64, frame: f64) -> Option<String> {
         "{} × ({} + {PREAMBLE_AND_GAP_BYTES}{tunnel}) B × 8 = {} at L1, and {} carries {:.0} frames/s of that size",
         cell.shown(),
         number(frame),
-        bit_rate(cell.figure.value * scale(cell) * 8.0 * wire),
+        bit_rate(printed(cell) * 8.0 * wire),
         bit_rate(cell.table.link_bps? as f64),
         ceiling.floor(),
     ))

@@ -1,0 +1,111 @@
+//! Forms of data sheets that readers of the program met: ranges, parts, footnotes, other columns.
+
+use lint::{Checked, Rule};
+
+fn checked(text: &str) -> Checked {
+    lint::lint("t.md", text).unwrap_or_else(|mistakes| panic!("{mistakes}\n{text}"))
+}
+
+fn refused(text: &str) -> String {
+    let Err(mistakes) = lint::lint("t.md", text) else {
+        panic!("accepted:\n{text}");
+    };
+    assert_eq!(mistakes.count(), 1, "{mistakes}");
+    mistakes.to_string()
+}
+
+fn remarks(checked: &Checked) -> String {
+    let remarks = checked.remarks.iter().map(|it| it.what.as_str());
+    remarks.collect::<Vec<_>>().join("\n")
+}
+
+fn rules(checked: &Checked) -> Vec<Rule> {
+    checked.findings.iter().map(|it| it.rule).collect()
+}
+
+const LINK: &str = "<!-- lint\nlink = \"1 Gbit/s\"\nlayer = \"L1\"\n-->\n";
+
+#[test]
+fn the_upper_end_of_a_range_is_compared_with_the_link() {
+    let table = |range: &str| {
+        format!("{LINK}| Device | Throughput [Mbit/s] |\n|---|---|\n| A | {range} |\n")
+    };
+    assert_eq!(rules(&checked(&table("812–1000"))), []);
+    let found = checked(&table("812–1021"));
+    assert_eq!(rules(&found), [Rule::ExceedsLink]);
+    let arithmetic = &found.findings[0].arithmetic;
+    let end = "printed 812–1021 Mbit/s (its upper end is at least 1020.5 Mbit/s)";
+    assert!(arithmetic.ends_with(end), "{arithmetic}");
+    let shown = refused(&table("937–812"));
+    assert!(shown.contains("the range `937–812` begins with its higher end"));
+}
+
+#[test]
+fn a_minimum_printed_above_its_maximum_is_found_whatever_both_were_rounded_to() {
+    let table = |min: &str, max: &str| {
+        format!("| Device | min | max |\n|---|---|---|\n| A | {min} | {max} |\n")
+    };
+    assert_eq!(rules(&checked(&table("40 µs", "40 µs"))), []);
+    // 100 and 99.6 may both be 99.8.
+    assert_eq!(rules(&checked(&table("100 µs", "99.6 µs"))), []);
+    for (min, max) in [("50 µs", "40 µs"), ("100 µs", "99 µs")] {
+        let found = checked(&table(min, max));
+        assert_eq!(rules(&found), [Rule::StatisticsOutOfOrder], "{min} {max}");
+    }
+}
+
+#[test]
+fn columns_that_describe_the_device_stand_among_columns_of_sizes() {
+    let table = "| Device | Ports | Link | 64 | 512 | 1518 |\n|---|---|---|---|---|---|\n\
+                 | A | 8 | 10 Gbit/s | 100 | 400 | 940 |\n| B | 4 | 10 Gbit/s | 90 | 410 | 960 |\n";
+    let above = "Throughput in Mbit/s:\n\n";
+    let keys = "<!-- lint\nunit = \"Mbit/s\"\ncolumns = \"frame\"\n-->\n";
+    for text in [format!("{above}{table}"), format!("{keys}{table}")] {
+        let found = checked(&text);
+        assert_eq!((found.figures, rules(&found)), (6, vec![]), "{text}");
+        let remarks = remarks(&found);
+        for column in ["Ports", "Link"] {
+            let remark = format!("column `{column}` of table 1 has no size as heading");
+            assert!(remarks.contains(&remark), "{remarks}");
+        }
+    }
+    // A size with a wrong letter is a mistake.
+    let shown = refused(&format!("{keys}{}", table.replace("1518", "15l8")));
+    assert!(shown.contains("column `15l8` is no size"), "{shown}");
+}
+
+#[test]
+fn parts_of_a_cell_are_sizes_in_the_heading_or_need_names() {
+    let named = "| Device | 1518/512/64 B [Gbit/s] |\n|---|---|\n| A | 10/9/7 |\n";
+    assert_eq!(checked(named).figures, 3);
+    let shown = refused(&named.replace("1518/512/64 B", "1518 B"));
+    assert!(shown.contains("a cell holds several figures without names"));
+    assert!(shown.contains("`parts = [\"up\", \"down\"]`"), "{shown}");
+}
+
+#[test]
+fn a_unit_may_have_a_footnote() {
+    let text = "| Device | rate [Mbit/s¹] |\n|---|---|\n| A | 940 |\n\n¹ half duplex\n";
+    assert_eq!(checked(text).figures, 1);
+}
+
+#[test]
+fn the_unit_of_a_row_is_printed_with_its_figures() {
+    let text = "<!-- lint\nlink = \"1 Gbit/s\"\ncolumns = \"frame\"\n-->\n\
+                | Device | 64 | 1518 |\n|---|---|---|\n| AES (kpps) | 1600 | 81 |\n";
+    let found = checked(text);
+    assert_eq!(rules(&found), [Rule::ExceedsLink]);
+    let arithmetic = &found.findings[0].arithmetic;
+    assert!(arithmetic.starts_with("1600 kpps × "), "{arithmetic}");
+}
+
+#[test]
+fn tables_of_words_count_in_the_names_of_tables() {
+    let words = "| Name | Colour |\n|---|---|\n| A | red |\n\n";
+    let rates = "| Device | 64 |\n|---|---|\n| A | 1400000 pps |\n";
+    let found = checked(&format!("{words}{rates}"));
+    assert_eq!((found.tables, found.all_tables), (1, 2));
+    assert!(remarks(&found).contains("keys of table 2 are guessed"));
+    let shown = lint::text(&[found], &[]);
+    assert!(shown.contains("t.md: 1 of 2 tables, 1 figure"), "{shown}");
+}
