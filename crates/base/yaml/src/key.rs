@@ -118,6 +118,22 @@ impl Key {
         self.name
     }
 
+    /// The beginning of the meaning, to follow a colon: without links, and with a small first letter
+    /// unless the first word is an abbreviation.
+    pub(crate) fn clause(&self) -> String {
+        let plain = without_links(self.meaning);
+        let ends = [". ", "; ", ", see "];
+        let end = ends.iter().filter_map(|mark| plain.find(mark)).min();
+        let clause = plain[..end.unwrap_or(plain.len())].trim_end_matches('.');
+        let mut letters = clause.chars();
+        match (letters.next(), letters.clone().next()) {
+            (Some(first), Some(second)) if !second.is_uppercase() => {
+                first.to_lowercase().chain(letters).collect()
+            }
+            _ => clause.to_owned(),
+        }
+    }
+
     /// The same key with another meaning.
     #[must_use]
     pub const fn meaning(self, meaning: &'static str) -> Self {
@@ -201,6 +217,26 @@ impl Value {
             _ => None,
         }
     }
+}
+
+/// `[text](target)` becomes `text`: targets are relative to the documents.
+pub(crate) fn without_links(text: &str) -> String {
+    let mut plain = String::new();
+    let mut rest = text;
+    while let Some((before, after)) = rest.split_once('[') {
+        plain += before;
+        rest = match after.split_once("](") {
+            Some((words, target)) if !words.contains(']') => {
+                plain += words;
+                target.split_once(')').map_or("", |(_, after)| after)
+            }
+            _ => {
+                plain.push('[');
+                after
+            }
+        };
+    }
+    plain + rest
 }
 
 /// The keys of a map: groups are replaced by theirs.

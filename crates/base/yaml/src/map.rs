@@ -112,7 +112,13 @@ impl<'d> Map<'d> {
                 Some(name) => format!("{} has no key `{key}`", self.node.quote(name, "the map")),
                 None => format!("the key `{key}` is missing"),
             };
-            self.node.mistake(what, "it is required");
+            let declared = flat(self.declared);
+            let declared = declared.iter().find(|known| known.name == key);
+            let help = declared.map_or_else(
+                || "it is required".to_owned(),
+                |declared| format!("it is required: {}", declared.clause()),
+            );
+            self.node.mistake(what, help);
         }
     }
 

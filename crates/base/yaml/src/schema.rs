@@ -1,7 +1,7 @@
 //! JSON Schemas of files, with which editors complete and check them.
 
 use crate::document::Document;
-use crate::key::{Absent, Key, Value, flat};
+use crate::key::{Absent, Key, Value, flat, without_links};
 use crate::tree::{Kind, NodeId, Step, Tree};
 use serde_json::{Map, Value as Json, json};
 
@@ -137,26 +137,6 @@ fn of_kinds(kinds: &[(&str, &[Key])]) -> Json {
             "maxProperties": 1,
         },
     ] })
-}
-
-/// `[text](target)` becomes `text`: targets are relative to the documents.
-fn without_links(text: &str) -> String {
-    let mut plain = String::new();
-    let mut rest = text;
-    while let Some((before, after)) = rest.split_once('[') {
-        plain += before;
-        rest = match after.split_once("](") {
-            Some((words, target)) if !words.contains(']') => {
-                plain += words;
-                target.split_once(')').map_or("", |(_, after)| after)
-            }
-            _ => {
-                plain.push('[');
-                after
-            }
-        };
-    }
-    plain + rest
 }
 
 impl Document {

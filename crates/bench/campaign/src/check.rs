@@ -262,7 +262,8 @@ impl Draft {
             ),
             Adapter::StrongSwan(tunnel) if tunnel.data_path == DataPath::Kernel => (
                 "seals with bare ESP, which has no ports that a NAT could translate",
-                "write `data_path: kernel-udp`: ESP in UDP",
+                "write `strongswan: { data_path: libipsec }`, which seals in UDP, or \
+                 `kernel-udp` if the kernel has ESP",
             ),
             Adapter::L2tpv3(tunnel) if tunnel.encapsulation == L2tpEncapsulation::Ip => (
                 "is an IP protocol without ports that a NAT could translate",

@@ -72,10 +72,20 @@ pub(crate) fn warning(subject: &str, lacks: &[Lack], cells: usize) -> Option<Str
             lack.reason
         );
     }
-    (!lacks.is_empty()).then(|| text + HELP)
+    let features: Vec<KernelFeature> = lacks.iter().map(|lack| lack.feature).collect();
+    (!lacks.is_empty()).then(|| text + &help(&features))
 }
 
-const HELP: &str = "help: load its module, or use another kernel: these cells fail otherwise\n";
+fn help(features: &[KernelFeature]) -> String {
+    let in_user_space = if features.contains(&KernelFeature::Esp) {
+        "; `strongswan: { data_path: libipsec }` seals without it"
+    } else {
+        ""
+    };
+    format!(
+        "help: load its module, or use another kernel: these cells fail otherwise{in_user_space}\n"
+    )
+}
 
 /// The same of several campaigns: each feature once, with the number of campaigns that need it.
 /// Empty without any.
@@ -99,7 +109,12 @@ pub(crate) fn warning_of_several(campaigns: &[&[Lack]]) -> String {
         )
     });
     let text: String = lines.collect();
-    if text.is_empty() { text } else { text + HELP }
+    let features: Vec<KernelFeature> = all.iter().map(|(lack, _)| lack.feature).collect();
+    if text.is_empty() {
+        text
+    } else {
+        text + &help(&features)
+    }
 }
 
 #[cfg(test)]

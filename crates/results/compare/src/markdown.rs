@@ -183,7 +183,10 @@ mod tests {
     #[test]
     fn commands_are_code_and_nothing_else_is_markup() {
         for (text, shown) in [
-            ("do it (`run --repeats 12`)", "do it (`run --repeats 12`)"),
+            (
+                "do it (`run CAMPAIGN --repeats 12`)",
+                "do it (`run CAMPAIGN --repeats 12`)",
+            ),
             ("in `a_b/<c>`, 5 * 6 < 40", "in `a_b/<c>`, 5 \\* 6 &lt; 40"),
             ("`a|b` and `c`", "\\`a\\|b\\` and \\`c\\`"),
             ("one ` alone", "one \\` alone"),

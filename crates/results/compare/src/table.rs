@@ -57,10 +57,10 @@ impl CellChange {
                 "first measure the repeats that are missing (see the doubts)".to_owned()
             }
             Needed::Repeats(repeats) => {
-                format!("about {repeats} repeats would decide (`run --repeats {repeats}`)")
+                format!("about {repeats} repeats would decide (`run CAMPAIGN --repeats {repeats}`)")
             }
             Needed::Scatter if self.base_repeats.min(self.other_repeats) < INTERVAL_MIN_REPEATS => {
-                "one repeat shows no scatter: `run --repeats 5`".to_owned()
+                "one repeat shows no scatter: `run CAMPAIGN --repeats 5`".to_owned()
             }
             Needed::Scatter => "equal repeats show no scatter: longer trials".to_owned(),
             Needed::NarrowerSearches => {

@@ -186,6 +186,16 @@ impl<'a> Run<'a> {
         self.styles.get(dut).copied().unwrap_or(0)
     }
 
+    /// How to read the whiskers of a chart; they need several repeats.
+    pub(crate) fn whiskers(&self) -> &'static str {
+        let has_several = |cell: &CellResult| cell.repeats.planned > 1;
+        if self.results.cells.iter().any(has_several) {
+            "Whiskers: the smallest and the largest repeat."
+        } else {
+            "One repeat, so that nothing shows the scatter."
+        }
+    }
+
     /// Returns the final records of a cell, by repeat.
     pub(crate) fn trials(&self, cell: &CellResult) -> impl Iterator<Item = &'a TrialRecord> {
         let of = |repeat| self.trials.get(&(cell.id.as_str(), repeat)).copied();

@@ -64,7 +64,7 @@ fn undecided(change: &CellChange, bound: f64, found: &str, bound_text: &str) -> 
         // same number of repeats.
         Needed::Repeats(repeats) if scatter > BUSY_PERCENT => format!(
             "{found} crosses {bound_text}, because repeats scatter by {scatter:.0} %; measure both runs again while nothing \
-             else uses the machine, or with about {repeats} repeats each (`run --repeats {repeats}`)"
+             else uses the machine, or with about {repeats} repeats each (`run CAMPAIGN --repeats {repeats}`)"
         ),
         Needed::TooNear if scatter > BUSY_PERCENT => format!(
             "{found} crosses {bound_text}, because repeats scatter by {scatter:.0} %; measure both runs again while nothing \
@@ -72,15 +72,15 @@ fn undecided(change: &CellChange, bound: f64, found: &str, bound_text: &str) -> 
         ),
         Needed::Repeats(repeats) => format!(
             "{found} crosses {bound_text}; measure both runs again with about {repeats} repeats each \
-             (`run --repeats {repeats}`), which would decide"
+             (`run CAMPAIGN --repeats {repeats}`), which would decide"
         ),
         Needed::Scatter if repeats < 2 => format!(
             "{found}: one repeat does not show how the figure scatters; measure both runs again with \
-             `run --repeats 5` or more"
+             `run CAMPAIGN --repeats 5` or more"
         ),
         Needed::Scatter => format!(
             "{found}: repeats that are all equal do not show how the figure scatters; measure both runs again with \
-             longer trials, or with `run --repeats {}` or more",
+             longer trials, or with `run CAMPAIGN --repeats {}` or more",
             (2 * repeats).max(5)
         ),
         Needed::NarrowerSearches => format!(

@@ -190,7 +190,7 @@ fn an_undecided_gate_says_how_many_repeats_would_do() {
         .expect(reason);
     let repeats: usize = words[at + 1].parse().expect(reason);
     assert!(
-        reason.contains(&format!("`run --repeats {repeats}`")),
+        reason.contains(&format!("`run CAMPAIGN --repeats {repeats}`")),
         "{reason}"
     );
     assert_eq!(
@@ -202,7 +202,7 @@ fn an_undecided_gate_says_how_many_repeats_would_do() {
     let one = judged(&single(1), &single(2), gate);
     let reason = &one.gates[0].cells[0].reason;
     assert!(
-        reason.contains("measure both runs again with `run --repeats 5`"),
+        reason.contains("measure both runs again with `run CAMPAIGN --repeats 5`"),
         "{reason}"
     );
 }
@@ -255,7 +255,7 @@ fn each_outcome_says_what_to_do() {
     assert_eq!(
         printed(&of(1, &equal), &of(2, &equal), "throughput drops > 5 %"),
         "undecided: tcp/x throughput: 0.0 % (unknown scatter): repeats that are all equal do not show how the figure \
-         scatters; measure both runs again with longer trials, or with `run --repeats 16` or more"
+         scatters; measure both runs again with longer trials, or with `run CAMPAIGN --repeats 16` or more"
     );
 }
 

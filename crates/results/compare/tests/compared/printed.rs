@@ -170,7 +170,7 @@ fn an_undecided_change_says_what_it_excludes_and_what_would_decide() {
     assert!(
         row.contains(" %) ")
             && row.contains("  about ")
-            && row.contains("repeats would decide (`run --repeats "),
+            && row.contains("repeats would decide (`run CAMPAIGN --repeats "),
         "{row}"
     );
 }

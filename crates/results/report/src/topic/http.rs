@@ -16,7 +16,7 @@ use stats::{CellResult, Estimate, HttpFigures, HttpTimesResult, Metric, Percenti
 use units::Bytes;
 
 pub(super) const FLOWS: Section = Section::result("flows", "Short flows", |run, out| {
-    let how = "Bars: mean of the repeats. Whiskers: the smallest and the largest repeat.";
+    let how = format!("Bars: mean of the repeats. {}", run.whiskers());
     out.chart("Short flows per second", how, || {
         chart(run, true, "flow-rates")
     });
@@ -24,7 +24,7 @@ pub(super) const FLOWS: Section = Section::result("flows", "Short flows", |run, 
 });
 
 pub(super) const HTTP: Section = Section::result("http", "HTTP", |run, out| {
-    let how = "Bars: mean of the repeats. Whiskers: the smallest and the largest repeat.";
+    let how = format!("Bars: mean of the repeats. {}", run.whiskers());
     out.chart("Transactions per second", how, || {
         chart(run, false, "http-rates")
     });

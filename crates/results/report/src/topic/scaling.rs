@@ -46,22 +46,21 @@ fn blocks(run: &Run<'_>, out: &mut Blocks) {
         let (axis, series) = (all[0].axis, &all[0].series);
         out.chart(
             format!("By {}: {series}", axis.name()),
-            how_to_read(axis),
+            how_to_read(run, axis),
             || chart::draw(run, &all, &format!("scaling-{index}")),
         );
         out.table(figures(run, &all));
     }
 }
 
-fn how_to_read(axis: ScalingAxis) -> &'static str {
-    if axis.adds() {
-        "Dots: mean of the repeats; whiskers: the smallest and the largest repeat. Dotted: linear \
-            scaling. Line: the fitted law, if one describes the points. Dashed: scaling \
-            stops."
+fn how_to_read(run: &Run<'_>, axis: ScalingAxis) -> String {
+    let lines = if axis.adds() {
+        "Dotted: linear scaling. Line: the fitted law, if one describes the points. Dashed: \
+         scaling stops."
     } else {
-        "Dots: mean of the repeats; whiskers: the smallest and the largest repeat. Dotted: no \
-            loss. Dashed: the figure falls."
-    }
+        "Dotted: no loss. Dashed: the figure falls."
+    };
+    format!("Dots: mean of the repeats. {} {lines}", run.whiskers())
 }
 
 /// The series of several devices for each measurement, in order; no group is empty.

@@ -13,11 +13,15 @@ use crate::order::{grouped, unique};
 use stats::{CeilingBasis, CellResult, Estimate, SuiteEntry, SuiteMatrix};
 use wire::{Cipher, Hmac, Suite};
 
-const READING: &str = "From the oldest to the strongest. Bars, or marks on a logarithmic axis: mean of the repeats; \
-                       whiskers: the smallest and the largest repeat; \
-                       the line on a bar or behind it: the ceiling that packets of this length leave, where it is \
-                       not far above all figures. Beside them, what the suite adds to each packet, and the share of \
-                       the ceiling that was reached.";
+fn reading(run: &Run<'_>) -> String {
+    format!(
+        "From the oldest to the strongest. Bars, or marks on a logarithmic axis: mean of the repeats; \
+         the line on a bar or behind it: the ceiling that packets of this length leave, where it is \
+         not far above all figures. {} Beside them, what the suite adds to each packet, and the \
+         share of the ceiling that was reached.",
+        run.whiskers()
+    )
+}
 
 pub(super) const SECTION: Section =
     Section::result("suites", "Suites: cipher by hash", |run, out| {
@@ -28,7 +32,7 @@ pub(super) const SECTION: Section =
         for (index, (matrix, rows)) in run.results.suites.iter().zip(tables).enumerate() {
             let id = format!("suites-{index}");
             let draw = || chart::draw(run, matrix, &id);
-            out.folded_chart(has_overview, rows.caption.as_str(), READING, draw);
+            out.folded_chart(has_overview, rows.caption.as_str(), reading(run), draw);
             out.table(rows);
         }
     })

@@ -45,14 +45,10 @@ fn matrix(run: &Run<'_>, out: &mut Blocks, sets: &[Set<'_>], id: &str) {
 
 /// Appends throughput by MTU and cores, for one payload size.
 fn bars(run: &Run<'_>, out: &mut Blocks, set: &Set<'_>, payload: Option<u32>, id: &str) {
+    let how = format!("Bars: mean of the repeats. {}", run.whiskers());
     let note = match set.compared_with() {
-        Some(baseline) => format!(
-            "Bars: mean of the repeats. Whiskers: the smallest and the largest repeat. In the bars: \
-             ratio to {baseline}."
-        ),
-        None => {
-            "Bars: mean of the repeats. Whiskers: the smallest and the largest repeat.".to_owned()
-        }
+        Some(baseline) => format!("{how} In the bars: ratio to {baseline}."),
+        None => how,
     };
     let title = format!(
         "Payload throughput by MTU and cores per station: {}",
@@ -82,8 +78,10 @@ pub(super) const UDP: Section = Section::result("udp", "UDP throughput and loss"
         let id = format!("udp-{index}");
         out.chart(
             format!("Offered, received and lost: {}", set.common),
-            "Solid: received. Striped: offered, but lost on the way. \
-                 Whiskers: the smallest and the largest repeat.",
+            format!(
+                "Solid: received. Striped: offered, but lost on the way. {}",
+                run.whiskers()
+            ),
             || datagrams::draw(run, set, &format!("{id}-datagrams")),
         );
     }

@@ -96,7 +96,7 @@ fn a_limit_that_few_repeats_leave_open_says_how_many_more_would_decide() {
     assert_eq!(found.outcome, LimitOutcome::Undecided);
     let more = found.more_repeats.unwrap();
     let words = format!(
-        "{more} more repeats would probably decide (`run --repeats {}`",
+        "{more} more repeats would probably decide (`run CAMPAIGN --repeats {}`",
         3 + more
     );
     assert!(found.reason.contains(&words), "{}", found.reason);

@@ -22,7 +22,7 @@ pub(crate) const SECTION: Section =
     Section::result("device-speed", "Speed of devices", |run, out| {
         out.tables(findings(run));
         for (index, series) in series(run, true) {
-            chart(run, out, index, series, DOTS);
+            chart(run, out, index, series, &dots(run));
         }
         out.tables(sizes(run));
         out.tables(not_offered(run, DeviceKind::Speed));
@@ -31,7 +31,10 @@ pub(crate) const SECTION: Section =
             out.tables(cells(run, |cell| !in_series(run, cell)));
             return;
         }
-        let how = format!("{DOTS} Dashed: a device overtakes the CPU, or its scaling stops.");
+        let how = format!(
+            "{} Dashed: a device overtakes the CPU, or its scaling stops.",
+            dots(run)
+        );
         for (index, series) in series(run, false) {
             chart(run, out, index, series, &how);
             out.table(curves(run, series));
@@ -40,7 +43,9 @@ pub(crate) const SECTION: Section =
     })
     .named("Speed");
 
-const DOTS: &str = "Dots: mean of the repeats; whiskers: the smallest and the largest repeat.";
+fn dots(run: &Run<'_>) -> String {
+    format!("Dots: mean of the repeats. {}", run.whiskers())
+}
 
 /// The series by size of input, or the others, with their indices among all.
 fn series<'r>(run: &'r Run<'_>, by_size: bool) -> impl Iterator<Item = (usize, &'r DeviceSeries)> {

@@ -16,8 +16,10 @@ use stats::{BackToBackResult, CellResult};
 pub(super) const SECTION: Section = Section::result("bursts", "Back-to-back frames", |run, out| {
     let sets = run.frame_sets_of(ProcedureKind::BackToBack);
     for (index, set) in sets.iter().enumerate() {
-        let how = "Bars: the longest burst without loss at the highest load, mean of the repeats. Whiskers: \
-                   the smallest and the largest repeat.";
+        let how = format!(
+            "Bars: the longest burst without loss at the highest load, mean of the repeats. {}",
+            run.whiskers()
+        );
         out.chart(
             format!("Longest burst without loss: {}", set.common),
             how,

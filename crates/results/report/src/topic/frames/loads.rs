@@ -13,7 +13,12 @@ use plan::ProcedureKind;
 use stats::{CellResult, LoadResult, MrrResult};
 
 /// How to read bars of received and offered load.
-pub(super) const OF_OFFERED: &str = "Solid: received. Striped: offered, but lost on the way. Whiskers: the smallest and the largest repeat. Frames/s of one direction.";
+pub(super) fn of_offered(run: &Run<'_>) -> String {
+    format!(
+        "Solid: received. Striped: offered, but lost on the way. {} Frames/s of one direction.",
+        run.whiskers()
+    )
+}
 
 /// The striped part of these bars.
 pub(super) const LOST: &str = "offered, but lost";
@@ -21,7 +26,7 @@ pub(super) const LOST: &str = "offered, but lost";
 /// The chart of single loads.
 pub(super) fn received_of_offered(run: &Run<'_>, out: &mut Blocks, set: &FrameSet<'_>, id: &str) {
     let title = format!("{}{}: {}", set.kind.title(), at_load(set), set.common);
-    out.chart(title, OF_OFFERED, || chart(run, set, id));
+    out.chart(title, of_offered(run), || chart(run, set, id));
 }
 
 /// The received part of a load with its loss, as a rate means little without it.

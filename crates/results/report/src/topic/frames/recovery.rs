@@ -20,7 +20,10 @@ pub(super) const SECTION: Section = Section::result(
     |run, out| {
         let sets = run.frame_sets_of(ProcedureKind::Recovery);
         for (index, set) in sets.iter().enumerate() {
-            let how = "Bars: from the end of the overload to the last lost frame, mean of the repeats. Whiskers: the smallest and the largest repeat.";
+            let how = format!(
+                "Bars: from the end of the overload to the last lost frame, mean of the repeats. {}",
+                run.whiskers()
+            );
             out.chart(
                 format!("Time to the last loss: {}", set.common),
                 how,

@@ -1,6 +1,6 @@
 //! The test of a service, step by step (ITU-T Y.1564).
 
-use super::loads::{LOST, OF_OFFERED, lying, of_cells};
+use super::loads::{LOST, lying, of_cells, of_offered};
 use super::{caption, fill, head, joined, label, mean_rate, share};
 use crate::kit::chart::bars::{self, Bar};
 use crate::kit::fact::Fact;
@@ -17,9 +17,11 @@ use stats::{CellResult, ServiceResult, ServiceStepResult};
 pub(super) const SECTION: Section = Section::result("service", "Service test", |run, out| {
     let sets = run.frame_sets_of(ProcedureKind::Service);
     for (index, set) in sets.iter().enumerate() {
-        out.chart(format!("Each step: {}", set.common), OF_OFFERED, || {
-            chart(run, set, &format!("service-{index}"))
-        });
+        out.chart(
+            format!("Each step: {}", set.common),
+            of_offered(run),
+            || chart(run, set, &format!("service-{index}")),
+        );
     }
     out.tables(joined(ProcedureKind::Service.title(), &sets, |set| {
         Some(service(run, set))

@@ -22,9 +22,13 @@ pub(super) const SECTION: Section = Section::result(
         for (index, set) in sets.iter().enumerate() {
             out.chart(
                 format!("Throughput by frame size: {}", set.common),
-                "Bars: relevant lower bound of the first goal, mean of the repeats; whiskers: the smallest and the largest repeat; the line on a bar: the upper bound. A word above a bar: its limit, \
-                 if that is not the device (T, L, M and ? in the table); unsure: the evidence does not \
-                 decide. A line rate far above all figures is not drawn.",
+                format!(
+                    "Bars: relevant lower bound of the first goal, mean of the repeats; the line on a bar: \
+                     the upper bound. {} A word above a bar: its limit, if that is not the device (T, L, \
+                     M and ? in the table); unsure: the evidence does not decide. A line rate far above \
+                     all figures is not drawn.",
+                    run.whiskers()
+                ),
                 || chart::draw(run, set, &format!("frames-{index}-bars")),
             );
         }

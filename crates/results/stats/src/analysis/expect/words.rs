@@ -100,7 +100,7 @@ pub(super) fn more(repeats: u32, further: Option<u32>, looks_again: bool) -> Str
                 String::new()
             } else {
                 let all = repeats + further;
-                format!(" (`run --repeats {all}`, or `run --until-decided TIME`)")
+                format!(" (`run CAMPAIGN --repeats {all}`, or `run CAMPAIGN --until-decided TIME`)")
             };
             format!("{noun} would probably decide{how}")
         }
@@ -121,7 +121,7 @@ pub(super) fn no_scatter(repeats: u32, looks_again: bool) -> String {
         format!("{what}.")
     } else {
         let more = (2 * repeats).max(5);
-        format!("{what}: measure more (`run --repeats {more}`).")
+        format!("{what}: measure more (`run CAMPAIGN --repeats {more}`).")
     }
 }
 
