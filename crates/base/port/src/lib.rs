@@ -47,6 +47,7 @@ pub use steering::flow_hash;
 pub use tcp::TcpReading;
 pub use tun::{Tun, TunError, TunOffloads, TunSettings};
 pub use udp::control::Ancillary;
+pub use udp::multihomed::{Datagram, Inbox, MultihomedSocket};
 pub use udp::{UdpLane, UdpOffloads};
 pub use wait::{Ready, Stop, Waiter, is_timeout, wait_readable};
 

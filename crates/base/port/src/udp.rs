@@ -15,6 +15,7 @@
 
 pub(crate) mod control;
 mod messages;
+pub(crate) mod multihomed;
 mod options;
 mod route;
 

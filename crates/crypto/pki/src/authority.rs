@@ -210,6 +210,18 @@ impl Authority {
         })
     }
 
+    /// The authority with this certificate and key.
+    ///
+    /// # Errors
+    /// [`CertificateError::Failed`]: one of them is not PEM.
+    pub fn from_texts(texts: &Texts) -> Result<Self, CertificateError> {
+        let key = WipedKey(KeyPair::from_pem(&texts.key)?);
+        Ok(Self {
+            certificate: texts.certificate.clone(),
+            issuer: Issuer::from_ca_cert_pem(&texts.certificate, key)?,
+        })
+    }
+
     /// The authority's certificate, PEM, which every gateway needs that trusts it.
     #[must_use]
     pub fn certificate(&self) -> &str {

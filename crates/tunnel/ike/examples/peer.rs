@@ -45,7 +45,7 @@ fn main() -> Result<(), Box<dyn Error>> {
     let cipher = cipher()?;
     let settings = Arc::new(Settings {
         identity: Identity::fqdn(own_id),
-        peer_identity: Identity::fqdn(peer_id),
+        peer_identity: Some(Identity::fqdn(peer_id)),
         authentication: Authentication::SharedKey(Secret::new(env::var("IKE_PSK")?.into_bytes())),
         ike: vec![ike_suite()?],
         // strongSwan's libipsec has no extended sequence numbers.

@@ -27,6 +27,7 @@ mod auth;
 mod certificates;
 mod channel;
 mod child;
+mod compact;
 mod create;
 #[cfg(test)]
 mod explored;
@@ -37,6 +38,7 @@ mod informational;
 mod init;
 mod intermediate;
 mod negotiate;
+mod notation;
 mod orders;
 mod output;
 mod ppk;
@@ -48,6 +50,7 @@ mod tests;
 
 pub use certificates::{Authentication, Certificates, Subject, Verifier};
 pub use gate::{Gate, HalfOpen, Limits};
+pub use notation::NotationError;
 pub use output::{ChildSa, Closed, Event, Output, Role};
 pub use refusal::Refusal;
 pub use settings::{
@@ -55,7 +58,7 @@ pub use settings::{
     Retransmission, Settings, Transport,
 };
 
-use crate::crypto::{CipherKeys, IkeKeys, PrivateValue, Transcript};
+use crate::crypto::{CipherKeys, IkeKeys, PrivateValue, Secret, Transcript};
 use crate::message::{Exchange, Header, Notify, NotifyType, Payload, PayloadType, parse_payloads};
 use channel::{Channel, Inner, Received, Sealing, Standing, Unsendable};
 use child::Child;
@@ -273,6 +276,7 @@ impl Session {
         pending.repetitions += 1;
         pending.next_at = now + retransmission.after(pending.repetitions);
         let datagrams = pending.datagrams.clone();
+        out.push(Output::Event(Event::Repeated));
         self.send(datagrams, out);
     }
 

@@ -435,7 +435,7 @@ impl Peer {
         let number = self.wanted.number;
         match event {
             Event::Ignored(reason) => self.status().count_ignored(reason),
-            Event::Cookie => {}
+            Event::Cookie | Event::Repeated | Event::Identity(_) => {}
             Event::NoPpk => {
                 if let Some(it) = self.tracked(id) {
                     it.has_ppk = false;

@@ -206,7 +206,7 @@ fn settings(
     let first = random_u32().ok_or(KeyError::NoRandomness)?;
     Ok(Settings {
         identity: ike.identity.clone(),
-        peer_identity: ike.peer.clone(),
+        peer_identity: Some(ike.peer.clone()),
         authentication,
         ike: ike.proposals.clone(),
         child: child_suites(cipher, &ike.proposals),

@@ -149,10 +149,9 @@ impl Session {
             payloads.extend(certificates.payloads());
             payloads.extend(certificates.request());
         }
-        payloads.extend([
-            Payload::ResponderId(settings.peer_identity.clone()),
-            self.auth_payload(code),
-        ]);
+        let peer = settings.peer_identity.clone();
+        payloads.extend(peer.map(Payload::ResponderId));
+        payloads.push(self.auth_payload(code));
         if settings.initial_contact {
             payloads.push(notify(NotifyType::INITIAL_CONTACT, []));
         }
@@ -251,13 +250,12 @@ impl Session {
             }
         })?;
         // After the key: strangers learn nothing about the configured identity.
-        if *identity != self.settings.peer_identity {
-            return Err(format!(
-                "the peer's identity is {identity}, not {} (RFC 7296 section 3.5)",
-                self.settings.peer_identity
-            ));
+        match &self.settings.peer_identity {
+            Some(wanted) if wanted != identity => Err(format!(
+                "the peer's identity is {identity}, not {wanted} (RFC 7296 section 3.5)"
+            )),
+            _ => Ok(()),
         }
-        Ok(())
     }
 
     /// The keys and code by which an initiator is verified, and whether a PPK is in them.
@@ -353,7 +351,7 @@ impl Session {
         self.phase = Phase::Established;
         self.respond(spi, now, exchange, &answer, out);
         let is_only = notifies(payloads).any(|it| it.kind == NotifyType::INITIAL_CONTACT);
-        self.established(now, has_ppk, out);
+        self.established(now, claims.initiator, has_ppk, out);
         if is_only {
             out.push(Output::InitialContact);
         }
@@ -462,7 +460,7 @@ impl Session {
                 .accepted_first(spi, &claims, opening.child_spi)
                 .map(Some),
         };
-        self.established(now, has_ppk, out);
+        self.established(now, claims.responder, has_ppk, out);
         self.first_child(now, child, out);
     }
 
@@ -513,9 +511,17 @@ impl Session {
         }
     }
 
-    fn established(&mut self, now: Duration, has_ppk: bool, out: &mut Vec<Output>) {
+    fn established(
+        &mut self,
+        now: Duration,
+        peer: Option<&Identity>,
+        has_ppk: bool,
+        out: &mut Vec<Output>,
+    ) {
         let lifetime = self.settings.lifetimes.ike;
         self.rekey_at = lifetime.map(|it| now + self.early(it));
+        let peer = peer.filter(|_| self.settings.peer_identity.is_none());
+        out.extend(peer.map(|it| Output::Event(Event::Identity(it.clone()))));
         out.push(Output::Established);
         if !has_ppk && !self.settings.ppks.is_empty() {
             out.push(Output::Event(Event::NoPpk));

@@ -44,7 +44,7 @@ pub(super) struct Channel {
     pub(super) standing: Standing,
     pub(super) last_response: Option<Vec<Vec<u8>>>,
     /// Keys of the last request, if it changed them.
-    pub(super) former: Option<Keyed>,
+    pub(super) former: Option<Box<Keyed>>,
     sealed: u64,
     /// Of a request, and of a response.
     fragments: [Fragments; 2],
@@ -126,7 +126,7 @@ impl Channel {
         let message = Message::parse(datagram)?;
         let is_repeated =
             !header.is_response && header.message_id.checked_add(1) == Some(self.next_expected);
-        let former = self.former.as_ref().filter(|_| is_repeated);
+        let former = self.former.as_deref().filter(|_| is_repeated);
         let keyed = former.or(self.keyed.as_ref());
         let keyed = keyed.ok_or(Refusal::NotEncrypted)?;
         let body_bytes = match message.payloads.as_slice() {

@@ -179,7 +179,7 @@ impl Session {
         let keys = &former.keys;
         keyed.keys = keys.after_exchange(prf, cipher, &keyed.transcript, secret);
         // A repetition of this request is protected by the former keys.
-        channel.former = Some(former);
+        channel.former = Some(Box::new(former));
     }
 
     pub(super) fn intermediate_request(

@@ -2,7 +2,7 @@
 
 use super::{ChildSuite, Path, Refusal};
 use crate::crypto::Secret;
-use crate::message::{AddressRange, NotifyType};
+use crate::message::{AddressRange, Identity, NotifyType};
 
 /// Which end began the IKE SA.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -55,6 +55,10 @@ pub enum Event {
     FirstRefused(NotifyType),
     /// The peer asks for a cookie.
     Cookie,
+    /// A request is sent again: no response came in time. Its datagrams follow.
+    Repeated,
+    /// The peer proved this identity. The settings name none.
+    Identity(Identity),
     /// A child SA was not created or replaced: the peer, or this end, refused with this error.
     ChildRefused(NotifyType),
     /// The IKE SA was not replaced: the peer, or this end, refused with this error.

@@ -53,8 +53,8 @@ impl ChildSuite {
 pub struct Settings {
     /// This end's identity.
     pub identity: Identity,
-    /// The peer's identity; another is refused.
-    pub peer_identity: Identity,
+    /// The peer's identity; another is refused. `None`: any that the authentication proves.
+    pub peer_identity: Option<Identity>,
     /// How both ends prove their identities.
     pub authentication: Authentication,
     /// Suites of the IKE SA, by preference.
@@ -214,6 +214,20 @@ pub struct Path {
 }
 
 impl Identity {
+    /// The identity that people write so: an address, `user@domain` or a domain name.
+    #[must_use]
+    pub fn of_text(text: &str) -> Self {
+        let named = |kind| Self {
+            kind,
+            data: text.as_bytes().to_vec(),
+        };
+        match text.parse() {
+            Ok(address) => Self::address(address),
+            Err(_) if text.contains('@') => named(IdentityType::RFC822_ADDR),
+            Err(_) => named(IdentityType::FQDN),
+        }
+    }
+
     /// A domain name.
     #[must_use]
     pub fn fqdn(name: &str) -> Self {

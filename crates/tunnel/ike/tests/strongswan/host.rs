@@ -32,7 +32,7 @@ fn range(first: &str, last: &str) -> AddressRange {
 pub(crate) fn settings() -> Settings {
     Settings {
         identity: Identity::fqdn("ours.example"),
-        peer_identity: Identity::fqdn("charon.example"),
+        peer_identity: Some(Identity::fqdn("charon.example")),
         authentication: Authentication::SharedKey(Secret::new(b"a secret of tests".to_vec())),
         ike: vec![IkeSuite {
             cipher: gcm(),

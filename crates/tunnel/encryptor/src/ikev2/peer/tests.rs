@@ -36,7 +36,7 @@ fn settings(side: usize) -> Settings {
     let names = ["gw1.example", "gw2.example"];
     Settings {
         identity: Identity::fqdn(names[side]),
-        peer_identity: Identity::fqdn(names[1 - side]),
+        peer_identity: Some(Identity::fqdn(names[1 - side])),
         authentication: Authentication::SharedKey(Secret::new(vec![7; 32])),
         ike: vec![IkeSuite {
             cipher: Cipher::AesGcm16 { key_bits: 256 },

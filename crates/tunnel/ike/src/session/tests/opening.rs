@@ -115,7 +115,7 @@ fn a_wrong_key_or_identity_is_refused_by_both_roles() {
         assert!(matches!(world.closed(1), Some(Closed::Refused(kind, _)) if *kind == failed));
     }
     // Here the responder accepts, and the initiator does not.
-    let world = set_up(|it| it[0].peer_identity = Identity::fqdn("gw3.example"));
+    let world = set_up(|it| it[0].peer_identity = Some(Identity::fqdn("gw3.example")));
     let Some(Closed::Refused(kind, reason)) = world.closed(0) else {
         panic!("{:?}", world.closed(0))
     };
@@ -125,6 +125,28 @@ fn a_wrong_key_or_identity_is_refused_by_both_roles() {
         "{reason}"
     );
     assert!(matches!(world.closed(1), Some(Closed::RefusedByPeer(_))));
+}
+
+#[test]
+fn without_a_configured_identity_the_peers_is_reported() {
+    let world = set_up(|it| {
+        it[0].peer_identity = None;
+        it[1].peer_identity = None;
+    });
+    for (at, name) in ["gw2.example", "gw1.example"].into_iter().enumerate() {
+        let proved = Output::Event(Event::Identity(Identity::fqdn(name)));
+        let outputs = world.outputs[at].iter();
+        let mut outputs = outputs.filter(|it| !matches!(it, Output::Send { .. }));
+        assert_eq!(outputs.next(), Some(&proved));
+        assert_eq!(outputs.next(), Some(&Output::Established));
+    }
+    // The authentication counts nevertheless.
+    let world = set_up(|it| {
+        it[1].peer_identity = None;
+        let another = Secret::new(b"another secret".to_vec());
+        it[0].authentication = Authentication::SharedKey(another);
+    });
+    assert!(!world.outputs[1].contains(&Output::Established));
 }
 
 #[test]

@@ -1,6 +1,7 @@
 //! INFORMATIONAL, repetitions and windows.
 
 use super::world::*;
+use crate::message::Identity;
 use crate::session::*;
 
 #[test]
@@ -21,6 +22,39 @@ fn a_delete_ends_both_ends_and_a_silent_peer_is_noticed() {
     world.responder = None;
     world.run(300 * SECOND, &mut prompt);
     assert_eq!(world.closed(0), Some(&Closed::Silent(None)));
+}
+
+#[test]
+fn compact_sessions_replace_all_their_sas() {
+    let mut world = set_up(|settings| {
+        for it in settings {
+            it.ike.truncate(1);
+            it.child[0].exchange = Some(it.ike[0].exchange);
+        }
+    });
+    let child = world.check_child();
+    for at in 0..2 {
+        // One value for many sessions: identities and keys of the set-up are not needed.
+        let mut shared = world.settings[at].clone();
+        shared.identity = Identity::fqdn("somebody.example");
+        shared.authentication = Authentication::SharedKey(Secret::default());
+        let shared = Arc::new(shared);
+        world.order(at, |it, _, _| it.compact(&shared));
+    }
+    world.order(0, |it, now, out| assert!(it.rekey_ike(now, out)));
+    world.pass(1);
+    world.order(1, |it, now, out| {
+        assert!(it.rekey_child(now, child.outbound_spi, out));
+    });
+    world.pass(1);
+    let renewed = world.check_child();
+    assert_ne!(renewed.inbound_spi, child.inbound_spi);
+    assert_eq!(renewed.inbound_keys.len(), 36);
+    world.pass(100);
+    world.order(0, |it, now, out| it.delete(now, out));
+    world.pass(1);
+    assert_eq!(world.closed(0), Some(&Closed::Deleted));
+    assert_eq!(world.closed(1), Some(&Closed::ByPeer));
 }
 
 #[test]

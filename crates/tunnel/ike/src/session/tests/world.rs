@@ -42,7 +42,7 @@ pub(crate) fn settings(at: usize) -> Settings {
     ];
     Settings {
         identity: Identity::fqdn(names[at]),
-        peer_identity: Identity::fqdn(names[1 - at]),
+        peer_identity: Some(Identity::fqdn(names[1 - at])),
         authentication: Authentication::SharedKey(Secret::new(b"a secret of tests".to_vec())),
         ike: vec![gcm(), cbc()],
         child: vec![ChildSuite {

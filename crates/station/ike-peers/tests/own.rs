@@ -1,0 +1,361 @@
+//! The generator against our own responder, over loopback.
+
+mod common;
+
+use common::{HYBRID, classic, gateway, play, play_against, spec};
+use ike::crypto::Secret;
+use ike::message::AddressRange;
+use ike::session::{Authentication as Proof, Limits};
+use ike_peers::{Authentication, Behaviour, Hidden, Load, Pem, Ppk, Rekeyed, Sources, Spec};
+use pki::{Authority, days_from_now};
+
+const SECOND_NS: u64 = 1_000_000_000;
+
+#[test]
+fn every_peer_is_set_up_once_with_its_own_address_and_identity() {
+    let spec = Spec {
+        load: Load::Setup { per_s: 500 },
+        delete_per_s: Some(2000),
+        ..spec(300)
+    };
+    let (report, counts) = play(&spec);
+    let setups = &report.setups;
+    assert_eq!((setups.intended, setups.started), (300, 300));
+    assert_eq!(
+        (setups.completed, setups.failures()),
+        (300, 0),
+        "{setups:?}"
+    );
+    assert_eq!(setups.latency.count(), 300);
+    assert_eq!(setups.late.count(), 300);
+    // Four datagrams, and none lost on loopback.
+    assert_eq!(setups.traffic.sent, 600 + setups.retransmissions);
+    // The last one begins 299/500 s after the first.
+    assert!(setups.elapsed_ns >= 598_000_000, "{}", setups.elapsed_ns);
+    assert_eq!((counts.established, counts.children), (300, 300));
+    assert_eq!((report.deletes.completed, counts.deleted), (300, 300));
+    assert_eq!(counts.left, 0);
+    assert_eq!(report.generator.unsent, 0, "{:?}", report.generator);
+}
+
+#[test]
+fn ports_stand_for_peers_behind_a_nat() {
+    // A free range: others could take a part of it, but do not take it twice in a row.
+    let first = common::free_ports(40);
+    let spec = Spec {
+        sources: Sources::Ports {
+            address: "127.0.0.9".parse().unwrap(),
+            addresses: 2,
+            first,
+            count: 40,
+        },
+        load: Load::Setup { per_s: 400 },
+        ..spec(80)
+    };
+    let (report, counts) = play(&spec);
+    assert_eq!(report.setups.completed, 80, "{:?}", report.setups);
+    assert_eq!(counts.left, 80);
+}
+
+#[test]
+fn key_exchanges_ppks_and_the_shared_port_are_negotiated() {
+    let spec = Spec {
+        proposal: HYBRID.to_owned(),
+        ppk: Some(Ppk {
+            identity: "one".to_owned(),
+            key: Hidden("a key of tests".to_owned()),
+            required: true,
+        }),
+        load: Load::Setup { per_s: 200 },
+        ..spec(60)
+    };
+    let (report, _) = play(&spec);
+    assert_eq!(report.setups.completed, 60, "{:?}", report.setups);
+    assert_eq!(report.setups.without_ppk, 0);
+    // IKE_SA_INIT, IKE_INTERMEDIATE in two fragments, IKE_AUTH.
+    assert_eq!(
+        report.setups.traffic.sent,
+        60 * 4 + report.setups.retransmissions
+    );
+}
+
+#[test]
+fn certificates_are_issued_to_each_peer_and_verified_by_both_ends() {
+    let authority = Authority::generate().unwrap();
+    let own = authority
+        .issue("gateway.example", days_from_now(1))
+        .unwrap();
+    let texts = authority.texts();
+    let spec = Spec {
+        authentication: Authentication::Certificates {
+            authority: Pem {
+                certificate: texts.certificate.clone(),
+                key: Hidden(texts.key.to_string()),
+            },
+            trusted: texts.certificate.clone(),
+        },
+        load: Load::Setup { per_s: 100 },
+        ..spec(40)
+    };
+    let (report, counts) = play_against(&spec, gateway(&spec, Some(&own)));
+    assert_eq!(report.setups.completed, 40, "{:?}", report.setups);
+    assert_eq!(counts.established, 40);
+    // The gateway's certificate of another authority.
+    let other = Authority::generate().unwrap();
+    let foreign = other.issue("gateway.example", days_from_now(1)).unwrap();
+    let spec = Spec { peers: 3, ..spec };
+    let (report, _) = play_against(&spec, gateway(&spec, Some(&foreign)));
+    let failed = &report.setups.failed["AUTHENTICATION_FAILED by the peer"];
+    assert_eq!(failed.count, 3);
+    assert!(failed.example.contains("certificate"), "{}", failed.example);
+}
+
+#[test]
+fn a_storm_brings_all_peers_at_once_and_tells_when_they_are_back() {
+    let storm = Load::Storm { after_per_s: None };
+    let spec = Spec {
+        load: storm,
+        ..spec(400)
+    };
+    let (report, counts) = play(&spec);
+    assert_eq!(report.setups.completed, 400, "{:?}", report.setups);
+    assert_eq!(counts.established, 400);
+    let back = report.storm.unwrap().back;
+    let percents: Vec<u8> = back.iter().map(|it| it.percent).collect();
+    assert_eq!(percents, [50, 90, 99, 100]);
+    let times: Vec<u64> = back.iter().map(|it| it.after_ns.unwrap()).collect();
+    assert!(times.is_sorted() && times[0] > 0, "{times:?}");
+}
+
+#[test]
+fn after_a_restart_peers_stand_until_the_storm_begins() {
+    let spec = Spec {
+        load: Load::Storm {
+            after_per_s: Some(1000),
+        },
+        ..spec(200)
+    };
+    let (report, counts) = play(&spec);
+    let before = report.storm.unwrap().before.unwrap();
+    assert_eq!((before.completed, report.setups.completed), (200, 200));
+    assert_eq!(counts.established, 400);
+    // The gateway was not restarted here, and has both sessions of each peer.
+    assert_eq!(counts.left, 400);
+}
+
+#[test]
+fn peers_that_are_up_check_that_the_gateway_lives() {
+    let spec = Spec {
+        behaviour: Behaviour {
+            idle_ns: SECOND_NS / 2,
+            ..Behaviour::default()
+        },
+        load: Load::Concurrent {
+            per_s: 1000,
+            hold_ns: 2 * SECOND_NS,
+        },
+        ..spec(200)
+    };
+    let (report, counts) = play(&spec);
+    let standing = report.standing.unwrap();
+    assert_eq!((standing.up, standing.left), (200, 200));
+    assert!(standing.lost.is_empty());
+    // Three checks of each in the time, two at least.
+    assert!(standing.traffic.sent >= 400, "{:?}", standing.traffic);
+    assert_eq!(
+        standing.traffic.sent,
+        standing.traffic.received + standing.retransmissions
+    );
+    assert_eq!(counts.left, 200);
+    assert_eq!(report.memory.unwrap().peers, 200);
+}
+
+#[test]
+fn a_gateway_that_disappears_is_noticed() {
+    let behaviour = Behaviour {
+        idle_ns: SECOND_NS / 4,
+        repeat_first_ns: SECOND_NS / 10,
+        repetitions: 2,
+        ..Behaviour::default()
+    };
+    let spec = Spec {
+        behaviour,
+        load: Load::Concurrent {
+            per_s: 1000,
+            hold_ns: 4 * SECOND_NS,
+        },
+        ..spec(20)
+    };
+    let report = common::play_until_up(&spec, gateway(&spec, None));
+    let standing = report.standing.unwrap();
+    assert_eq!((standing.up, standing.left), (20, 0));
+    assert_eq!(standing.lost["no response"].count, 20);
+    assert_eq!(standing.retransmissions, 40);
+}
+
+#[test]
+fn failures_are_counted_by_the_notify_and_name_a_remedy() {
+    let spec = Spec {
+        load: Load::Setup { per_s: 100 },
+        ..spec(5)
+    };
+    let wrong = gateway(&spec, None).with(|it| {
+        it.authentication = Proof::SharedKey(Secret::new(b"another key".to_vec()));
+    });
+    let (report, _) = play_against(&spec, wrong);
+    let failed = &report.setups.failed["AUTHENTICATION_FAILED"];
+    assert_eq!(failed.count, 5);
+    assert!(
+        failed.example.contains("RFC 7296 section 2.21.2"),
+        "{}",
+        failed.example
+    );
+    let first = report.setups.first_failure.unwrap();
+    assert_eq!(
+        (first.up, first.reason.as_str()),
+        (0, "AUTHENTICATION_FAILED")
+    );
+
+    let elsewhere = gateway(&spec, None).with(|it| {
+        let address = "203.0.113.1".parse().unwrap();
+        it.local = vec![AddressRange::any(address..=address)];
+    });
+    let (report, counts) = play_against(&spec, elsewhere);
+    assert_eq!(report.setups.failed["TS_UNACCEPTABLE (child SA)"].count, 5);
+    // The IKE SAs without child SA are deleted.
+    assert_eq!((counts.established, counts.left), (5, 0));
+
+    let classic = gateway(&spec, None).with(|it| it.ike = vec![classic("aes128-sha256-ecp256")]);
+    let hasty = Spec {
+        behaviour: Behaviour {
+            repeat_first_ns: SECOND_NS / 10,
+            repetitions: 2,
+            ..Behaviour::default()
+        },
+        ..spec
+    };
+    let (report, counts) = play_against(&hasty, classic);
+    assert_eq!(report.setups.failed["NO_PROPOSAL_CHOSEN"].count, 5);
+    assert_eq!(report.setups.retransmissions, 10);
+    assert_eq!(report.ignored["NO_PROPOSAL_CHOSEN"], 15);
+    assert_eq!(counts.refused["NO_PROPOSAL_CHOSEN"], 15);
+}
+
+#[test]
+fn cookies_are_returned_and_counted() {
+    let spec = Spec {
+        load: Load::Storm { after_per_s: None },
+        ..spec(100)
+    };
+    let limits = Limits {
+        cookies_from: 0,
+        ..Limits::default()
+    };
+    let (report, _) = play_against(&spec, gateway(&spec, None).with_limits(limits));
+    assert_eq!((report.setups.completed, report.setups.cookies), (100, 100));
+}
+
+#[test]
+fn half_open_requests_are_counted_by_their_answers() {
+    let spec = Spec {
+        load: Load::HalfOpen {
+            per_s: 1000,
+            duration_ns: SECOND_NS / 2,
+        },
+        ..spec(50)
+    };
+    let limits = Limits {
+        cookies_from: 100,
+        ..Limits::default()
+    };
+    let (report, counts) = play_against(&spec, gateway(&spec, None).with_limits(limits));
+    let flood = report.flood.unwrap();
+    assert_eq!((flood.intended, flood.sent), (500, 500));
+    assert_eq!((flood.accepted, flood.cookies), (100, 400), "{flood:?}");
+    assert_eq!((counts.established, counts.left), (0, 100));
+}
+
+#[test]
+fn a_churn_deletes_each_peer_after_its_lifetime() {
+    let spec = Spec {
+        load: Load::Churn {
+            per_s: 100,
+            duration_ns: 2 * SECOND_NS,
+            lifetime_ns: SECOND_NS / 2,
+        },
+        ..spec(100)
+    };
+    let (report, counts) = play(&spec);
+    assert_eq!(
+        (report.setups.intended, report.setups.completed),
+        (200, 200)
+    );
+    assert_eq!(report.deletes.completed, 200);
+    assert_eq!((counts.established, counts.left), (200, 0));
+}
+
+#[test]
+fn rekeyings_keep_all_key_exchanges() {
+    for what in [Rekeyed::Ike, Rekeyed::Child] {
+        let spec = Spec {
+            proposal: HYBRID.to_owned(),
+            load: Load::Rekey {
+                per_s: 200,
+                window_ns: SECOND_NS,
+                what,
+            },
+            ..spec(50)
+        };
+        let (report, counts) = play(&spec);
+        let rekeys = report.rekeys.unwrap();
+        assert_eq!(rekeys.outcomes.completed, 50, "{what:?} {rekeys:?}");
+        assert_eq!((rekeys.same_exchanges, rekeys.fewer_exchanges), (50, 0));
+        assert_eq!(counts.left, 50);
+    }
+}
+
+#[test]
+fn an_impossible_spec_is_refused_with_a_remedy() {
+    let too_many = Spec {
+        peers: 10,
+        sources: Sources::Addresses {
+            first: "127.0.0.2".parse().unwrap(),
+            count: 9,
+            port: 0,
+            nat_port: 0,
+        },
+        ..spec(1)
+    };
+    let foreign = Spec {
+        sources: Sources::Addresses {
+            first: "192.0.2.1".parse().unwrap(),
+            count: 10,
+            port: 0,
+            nat_port: 0,
+        },
+        ..spec(10)
+    };
+    let unknown = Spec {
+        proposal: "aes256gcm16-prfsha384".to_owned(),
+        ..spec(1)
+    };
+    let churn = Spec {
+        load: Load::Churn {
+            per_s: 10,
+            duration_ns: SECOND_NS,
+            lifetime_ns: 10 * SECOND_NS,
+        },
+        ..spec(50)
+    };
+    for (spec, parts) in [
+        (too_many, ["10 peers need as many pairs", "there are 9"]),
+        (foreign, ["192.0.2.1", "ip route add local"]),
+        (unknown, ["aes256gcm16-prfsha384", "has no key exchange"]),
+        (churn, ["more than 100 peers", "there are 50"]),
+    ] {
+        let error = common::error_of(&spec);
+        for part in parts {
+            assert!(error.contains(part), "{error}");
+        }
+    }
+}
