@@ -36,6 +36,7 @@ mod sources;
 mod spec;
 mod tally;
 mod timers;
+mod triggers;
 mod trust;
 
 pub use error::PeersError;
@@ -43,7 +44,8 @@ pub use report::{
     Back, Failure, FirstFailure, Flood, Generator, Memory, Outcomes, Rekeys, Report, Standing,
     Storm, Times, Traffic,
 };
-pub use run::{Progress, Triggers, run};
+pub use run::run;
 pub use spec::{
     Authentication, Behaviour, Hidden, Load, Pem, Ppk, Rekeyed, Selectors, Sources, Spec,
 };
+pub use triggers::{Progress, Triggers};

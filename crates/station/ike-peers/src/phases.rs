@@ -5,10 +5,10 @@ use crate::engine::Engine;
 use crate::error::PeersError;
 use crate::report::{Back, Memory, Outcomes, Rekeys, Report, Standing, Storm, Traffic};
 use crate::resources::{cpu_ns, memory_bytes};
-use crate::run::{Progress, Triggers};
 use crate::sockets::Sockets;
 use crate::spec::{Load, Rekeyed, Spec};
 use crate::tally::Tally;
+use crate::triggers::{Progress, Triggers};
 use std::os::fd::AsFd;
 use std::time::Duration;
 

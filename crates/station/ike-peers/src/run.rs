@@ -10,26 +10,8 @@ use crate::resources::{cpu_ns, memory_bytes, wake_exactly};
 use crate::sockets::Sockets;
 use crate::sources::Places;
 use crate::spec::{Load, Spec};
-use port::Stop;
+use crate::triggers::{Progress, Triggers};
 use std::time::Instant;
-
-/// Flags that others raise.
-#[derive(Debug, Clone, Copy)]
-pub struct Triggers<'a> {
-    /// Ends the part; the report then has what was counted so far.
-    pub stop: &'a Stop,
-    /// Begins the storm of the load `storm`.
-    pub storm: &'a Stop,
-}
-
-/// Progress of a part.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Progress {
-    /// The sockets are open and the certificates issued; the load begins.
-    Ready,
-    /// So many peers are up, and stay up.
-    Up(u64),
-}
 
 /// Plays the part: the load begins at once.
 ///

@@ -6,7 +6,9 @@ use common::{HYBRID, classic, gateway, play, play_against, spec};
 use ike::crypto::Secret;
 use ike::message::AddressRange;
 use ike::session::{Authentication as Proof, Limits};
-use ike_peers::{Authentication, Behaviour, Hidden, Load, Pem, Ppk, Rekeyed, Sources, Spec};
+use ike_peers::{
+    Authentication, Behaviour, Hidden, Load, Pem, Ppk, Rekeyed, Sources, Spec, Traffic,
+};
 use pki::{Authority, days_from_now};
 
 const SECOND_NS: u64 = 1_000_000_000;
@@ -160,12 +162,9 @@ fn peers_that_are_up_check_that_the_gateway_lives() {
     let standing = report.standing.unwrap();
     assert_eq!((standing.up, standing.left), (200, 200));
     assert!(standing.lost.is_empty());
-    // Three checks of each in the time, two at least.
-    assert!(standing.traffic.sent >= 400, "{:?}", standing.traffic);
-    assert_eq!(
-        standing.traffic.sent,
-        standing.traffic.received + standing.retransmissions
-    );
+    // Three checks of each in the time, two at least. Some may be under way at the end.
+    let Traffic { sent, received, .. } = standing.traffic;
+    assert!(received >= 400 && received + 200 >= sent, "{standing:?}");
     assert_eq!(counts.left, 200);
     assert_eq!(report.memory.unwrap().peers, 200);
 }

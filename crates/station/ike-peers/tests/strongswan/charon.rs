@@ -1,0 +1,236 @@
+//! strongSwan's daemon in a namespace of its own, behind a link.
+
+use std::env;
+use std::fs;
+use std::io::{Read, Write};
+use std::path::PathBuf;
+use std::process::{Child, Command, Stdio};
+use std::thread::sleep;
+use std::time::{Duration, Instant};
+use tempfile::TempDir;
+
+/// Set in the process inside of the namespaces.
+const INSIDE: &str = "CIPHERBENCH_IKE_PEERS_INSIDE";
+const PLACES: [&str; 2] = ["/usr/lib/ipsec/charon", "/usr/libexec/ipsec/charon"];
+const PATIENCE: Duration = Duration::from_secs(20);
+
+const STRONGSWAN: &str = "
+charon {
+  load = random nonce openssl curve25519 kdf hmac sha1 sha2 aes gcm pem x509 pubkey revocation constraints kernel-libipsec kernel-netlink socket-default vici
+  install_virtual_ip = no
+  routing_table = 0
+  cookie_threshold = 100
+  filelog { stderr { default = 1 } }
+  plugins { vici { socket = unix://FOLDER/vici } }
+}
+";
+
+const SWANCTL: &str = "
+connections {
+  main {
+    version = 2
+    local_addrs = 192.0.2.1
+    remote_addrs = 0.0.0.0/0
+    proposals = aes256gcm16-prfsha384-x25519
+    mobike = no
+    rekey_time = 0
+    local { id = gateway.example
+      LOCAL }
+    remote { id = %any
+      REMOTE }
+    children { net {
+      local_ts = 10.1.0.0/16
+      remote_ts = 10.2.0.0/16
+      rekey_time = 0
+      esp_proposals = aes256gcm16-x25519, aes256gcm16
+    } }
+  }
+}
+secrets {
+  ike-main { secret = \"a secret of tests\" }
+}
+";
+
+/// How daemon and peers prove their identities.
+pub(crate) enum Proof<'a> {
+    SharedKey,
+    Certificates {
+        authority: &'a str,
+        own: &'a pki::Texts,
+    },
+}
+
+/// Runs a test in a process of this program in new namespaces, or reports that it is skipped.
+pub(crate) fn in_namespaces(name: &str, test: impl FnOnce()) {
+    if env::var_os(INSIDE).is_some() {
+        test();
+        return;
+    }
+    if program().is_none() {
+        testing::lacks(
+            name,
+            "charon",
+            "apt install charon-systemd strongswan-swanctl",
+        );
+        return;
+    }
+    let unshare = ["--user", "--map-root-user", "--net", "--mount"];
+    // A private /run: charon writes its process number there.
+    let script = "mount -t tmpfs tmpfs /run && ip link set lo up && exec \"$@\"";
+    let possible = Command::new("unshare")
+        .args(unshare)
+        .args(["sh", "-c", script, "sh", "test", "-w", "/dev/net/tun"])
+        .output();
+    match possible {
+        Ok(output) if output.status.success() => {}
+        other => {
+            testing::skip(
+                name,
+                format_args!("no namespaces or TUN devices: {other:?}"),
+            );
+            return;
+        }
+    }
+    let program = env::current_exe().expect("a program");
+    let status = Command::new("unshare")
+        .args(unshare)
+        .args(["sh", "-c", script, "sh"])
+        .arg(program)
+        .args(["--exact", name, "--nocapture"])
+        .env(INSIDE, "1")
+        .status()
+        .expect("unshare was there");
+    assert!(status.success(), "{name}, in namespaces: {status}");
+}
+
+fn program() -> Option<PathBuf> {
+    PLACES.map(PathBuf::from).into_iter().find(|it| it.exists())
+}
+
+/// The daemon.
+pub(crate) struct Charon {
+    folder: TempDir,
+    process: Child,
+}
+
+/// A link between this namespace, which has all addresses of a network, and the daemon's.
+fn connect(process: u32) {
+    let script = "
+        own=$(readlink /proc/self/ns/net)
+        while [ \"$(readlink /proc/$1/ns/net)\" = \"$own\" ]; do sleep 0.01; done
+        set -e
+        ip link add ours type veth peer name wan netns $1
+        ip address add 192.0.2.2/24 dev ours
+        ip link set ours up
+        ip route add local 10.9.0.0/16 dev lo
+        nsenter --net=/proc/$1/ns/net sh -ec '
+            ip link set lo up
+            ip address add 10.1.0.1/16 dev lo
+            ip address add 192.0.2.1/24 dev wan
+            ip link set wan up
+            ip route add 10.9.0.0/16 via 192.0.2.2
+            ip route add 10.2.0.0/16 via 192.0.2.2'
+    ";
+    let output = Command::new("sh")
+        .args(["-c", script, "sh", &process.to_string()])
+        .output()
+        .expect("a shell");
+    assert!(output.status.success(), "{output:?}");
+}
+
+impl Charon {
+    pub(crate) fn start(proof: &Proof<'_>) -> Self {
+        let folder = testing::folder().expect("a folder");
+        let path = folder.path().display().to_string();
+        let write = |name: &str, text: &str| {
+            fs::write(folder.path().join(name), text).expect("it is written");
+        };
+        write("strongswan.conf", &STRONGSWAN.replace("FOLDER", &path));
+        let (local, remote) = match proof {
+            Proof::SharedKey => ("auth = psk".to_owned(), "auth = psk".to_owned()),
+            Proof::Certificates { authority, own } => {
+                // swanctl reads them from folders beside its configuration.
+                for kind in ["x509", "x509ca", "pkcs8"] {
+                    fs::create_dir(folder.path().join(kind)).expect("it is created");
+                }
+                write("x509/own.pem", &own.certificate);
+                write("x509ca/ca.pem", authority);
+                write("pkcs8/own.key", &own.key);
+                (
+                    format!("auth = pubkey\n certs = {path}/x509/own.pem"),
+                    format!("auth = pubkey\n cacerts = {path}/x509ca/ca.pem"),
+                )
+            }
+        };
+        let swanctl = SWANCTL.replace("LOCAL", &local);
+        write("swanctl.conf", &swanctl.replace("REMOTE", &remote));
+        let log = fs::File::create(folder.path().join("log")).expect("it is created");
+        let mut process = Command::new("unshare")
+            .args(["--net", "sh", "-c", "read ready; exec \"$1\"", "sh"])
+            .arg(program().expect("it was found"))
+            .env("STRONGSWAN_CONF", folder.path().join("strongswan.conf"))
+            .stdin(Stdio::piped())
+            .stderr(log)
+            .stdout(Stdio::null())
+            .spawn()
+            .expect("charon starts");
+        connect(process.id());
+        let mut ready = process.stdin.take().expect("it is a pipe");
+        ready.write_all(b"ready\n").expect("the shell reads it");
+        let charon = Self { folder, process };
+        let began = Instant::now();
+        while !charon.folder.path().join("vici").exists() {
+            assert!(began.elapsed() < PATIENCE, "charon: {}", charon.log());
+            sleep(Duration::from_millis(20));
+        }
+        let file = charon.folder.path().join("swanctl.conf");
+        let file = file.display().to_string();
+        charon.swanctl(&["--load-all", "--noprompt", "--file", &file]);
+        charon
+    }
+
+    fn log(&self) -> String {
+        fs::read_to_string(self.folder.path().join("log")).unwrap_or_default()
+    }
+
+    fn swanctl(&self, arguments: &[&str]) -> String {
+        let socket = format!("unix://{}/vici", self.folder.path().display());
+        let mut command = Command::new("swanctl")
+            .args(arguments)
+            .args(["--uri", &socket])
+            .env(
+                "STRONGSWAN_CONF",
+                self.folder.path().join("strongswan.conf"),
+            )
+            .env("SWANCTL_DIR", self.folder.path())
+            .stdout(Stdio::piped())
+            .stderr(Stdio::piped())
+            .spawn()
+            .expect("swanctl starts");
+        let mut text = String::new();
+        let printed = command.stdout.as_mut().expect("it is a pipe");
+        printed.read_to_string(&mut text).expect("it is text");
+        let status = command.wait().expect("it ends");
+        assert!(status.success(), "swanctl: {status}: {text}");
+        text
+    }
+
+    /// IKE SAs and child SAs that are up.
+    pub(crate) fn sas(&self) -> (usize, usize) {
+        let text = self.swanctl(&["--list-sas"]);
+        (
+            text.matches("ESTABLISHED").count(),
+            text.matches("INSTALLED").count(),
+        )
+    }
+}
+
+impl Drop for Charon {
+    fn drop(&mut self) {
+        if std::thread::panicking() {
+            println!("charon: {}", self.log());
+        }
+        let _ = self.process.kill();
+        let _ = self.process.wait();
+    }
+}
