@@ -12,6 +12,7 @@ use pki::{Authority, days_from_now};
 use port::Stop;
 
 const PEERS: u32 = 40;
+const ALL: u64 = 40;
 const SECOND_NS: u64 = 1_000_000_000;
 
 fn spec(load: Load) -> Spec {
@@ -64,7 +65,7 @@ fn play(spec: &Spec, mut up: impl FnMut(u64)) -> Report {
 
 fn completed(report: &Report) {
     let setups = &report.setups;
-    assert_eq!(setups.completed, PEERS.into(), "{setups:?}");
+    assert_eq!(setups.completed, ALL, "{setups:?}");
     assert_eq!(setups.failures(), 0);
 }
 
@@ -85,8 +86,8 @@ fn peers_stand_and_leave() {
         completed(&report);
         let standing = report.standing.expect("they stood");
         assert_eq!((standing.up, standing.left), (40, 40), "{standing:?}");
-        assert!(standing.traffic.received >= 2 * u64::from(PEERS));
-        assert_eq!(report.deletes.completed, PEERS.into());
+        assert!(standing.traffic.received >= 2 * ALL);
+        assert_eq!(report.deletes.completed, ALL);
         assert_eq!(charon.sas(), (0, 0));
         assert_eq!(report.generator.unsent, 0, "{:?}", report.generator);
     });
@@ -100,7 +101,7 @@ fn a_storm_replaces_what_the_daemon_still_has() {
             &spec(Load::Storm {
                 after_per_s: Some(100),
             }),
-            |count| assert_eq!(count, PEERS.into()),
+            |count| assert_eq!(count, ALL),
         );
         completed(&report);
         let storm = report.storm.expect("there was one");
@@ -127,9 +128,9 @@ fn peers_rekey_within_a_window() {
             let report = play(&spec, |_| {});
             completed(&report);
             let rekeys = report.rekeys.expect("there were some");
-            assert_eq!(rekeys.outcomes.completed, PEERS.into(), "{rekeys:?}");
-            assert_eq!(rekeys.same_exchanges, PEERS.into());
-            assert_eq!(report.deletes.completed, PEERS.into());
+            assert_eq!(rekeys.outcomes.completed, ALL, "{rekeys:?}");
+            assert_eq!(rekeys.same_exchanges, ALL);
+            assert_eq!(report.deletes.completed, ALL);
             assert_eq!(charon.sas(), (0, 0));
         }
     });
@@ -194,7 +195,7 @@ fn a_wrong_key_is_a_failure_with_the_name_of_the_notify() {
             };
             let report = play(&spec, |_| {});
             let failed = &report.setups.failed["AUTHENTICATION_FAILED"];
-            assert_eq!(failed.count, PEERS.into());
+            assert_eq!(failed.count, ALL);
             assert_eq!(charon.sas(), (0, 0));
         },
     );
