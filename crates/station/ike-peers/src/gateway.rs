@@ -18,6 +18,7 @@ use ike::session::{
 };
 use pki::Texts;
 use port::Stop;
+use serde::{Deserialize, Serialize};
 use std::collections::{BTreeMap, HashMap};
 use std::net::{IpAddr, SocketAddr};
 use std::os::fd::AsFd;
@@ -36,7 +37,7 @@ pub struct Settled {
 }
 
 /// Counts of a gateway.
-#[derive(Debug, Clone, Default, PartialEq, Eq)]
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Counts {
     /// Peers that were authenticated.
     pub established: u64,
@@ -56,7 +57,7 @@ pub struct Counts {
     pub cpu_ns: u64,
     /// Datagrams lost because a receive buffer was full.
     pub missed: u64,
-    /// The process's memory at the end.
+    /// The process's anonymous memory at the end.
     pub memory_bytes: Option<u64>,
 }
 

@@ -157,16 +157,17 @@ impl Station<'_> {
     ) -> Result<(), PeersError> {
         self.engine.setups = Tally::new(begin_ns);
         self.engine.setups.counts().intended = count;
-        self.play(
-            Series {
-                action: Action::SetUp,
-                begin_ns,
-                rate,
-                count,
-                peers: self.engine.peer_count(),
-            },
-            Until::Settled,
-        )
+        let begin_cpu_ns = cpu_ns();
+        let series = Series {
+            action: Action::SetUp,
+            begin_ns,
+            rate,
+            count,
+            peers: self.engine.peer_count(),
+        };
+        self.play(series, Until::Settled)?;
+        self.engine.setups.counts().cpu_ns = cpu_ns().saturating_sub(begin_cpu_ns);
+        Ok(())
     }
 
     /// Peers stand until the storm is triggered; then they forget their SAs.
@@ -200,6 +201,7 @@ impl Station<'_> {
         let peers = self.engine.peer_count();
         self.engine.rekeys = Tally::new(begin_ns);
         self.engine.rekeys.counts().intended = peers.into();
+        let begin_cpu_ns = cpu_ns();
         let series = Series {
             action: match what {
                 Rekeyed::Ike => Action::RekeyIke,
@@ -213,7 +215,9 @@ impl Station<'_> {
             count: peers.into(),
             peers,
         };
-        self.play(series, Until::Settled)
+        self.play(series, Until::Settled)?;
+        self.engine.rekeys.counts().cpu_ns = cpu_ns().saturating_sub(begin_cpu_ns);
+        Ok(())
     }
 
     fn delete(&mut self, per_s: u32) -> Result<(), PeersError> {

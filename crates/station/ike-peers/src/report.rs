@@ -55,6 +55,8 @@ pub struct Outcomes {
     pub traffic: Traffic,
     /// From the first intended start to the last completion, in nanoseconds.
     pub elapsed_ns: u64,
+    /// CPU time of the generator from the first intended start to the last end, in nanoseconds.
+    pub cpu_ns: u64,
 }
 
 impl Outcomes {

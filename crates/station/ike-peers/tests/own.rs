@@ -358,3 +358,25 @@ fn an_impossible_spec_is_refused_with_a_remedy() {
         }
     }
 }
+
+#[test]
+fn an_idle_peer_takes_less_than_four_kib() {
+    const PEERS: u32 = 1000;
+    let spec = Spec {
+        load: Load::Setup { per_s: 1000 },
+        ..spec(PEERS)
+    };
+    // In a process of its own: its memory must not count as that of the peers.
+    let gateway = common::Apart::start(&spec);
+    let play = common::apart(&spec);
+    drop(gateway);
+    let memory = play.memory.expect("Linux reports it");
+    assert_eq!(memory.peers, u64::from(PEERS), "{:?}", play.setups);
+    assert!(memory.bytes_per_peer <= 4096, "{memory:?}");
+}
+
+/// A process of its own, if another test has started it as such.
+#[test]
+fn plays_apart() {
+    common::play_apart();
+}

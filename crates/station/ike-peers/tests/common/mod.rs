@@ -8,7 +8,10 @@ use ike_peers::{
 };
 use pki::Texts;
 use port::Stop;
+use std::env;
+use std::io::{BufRead, BufReader};
 use std::net::UdpSocket;
+use std::process::{Child, Command, Stdio};
 use std::thread;
 
 pub(crate) const CLASSIC: &str = "aes256gcm16-prfsha384-x25519";
@@ -124,4 +127,68 @@ pub(crate) fn error_of(spec: &Spec) -> String {
         storm: &stop,
     };
     run(spec, triggers, &mut |_| {}).unwrap_err().to_string()
+}
+
+/// A spec, and whether the process is the gateway or the generator.
+const PART: &str = "CIPHERBENCH_IKE_PEERS_PART";
+const REPORT: &str = "report: ";
+
+fn process(part: &str, spec: &Spec) -> Command {
+    let mut command = Command::new(env::current_exe().unwrap());
+    let spec = serde_json::to_string(spec).unwrap();
+    command
+        .args(["--exact", "plays_apart", "--nocapture"])
+        .env(PART, format!("{part} {spec}"))
+        .stdin(Stdio::piped())
+        .stdout(Stdio::piped());
+    command
+}
+
+/// A gateway in a process of its own.
+pub(crate) struct Apart(Child);
+
+impl Apart {
+    pub(crate) fn start(spec: &Spec) -> Self {
+        let mut child = process("gateway", spec).spawn().unwrap();
+        let output = BufReader::new(child.stdout.as_mut().unwrap());
+        let mut lines = output.lines().map(Result::unwrap);
+        assert!(lines.any(|line| line.contains("ready")), "it ended");
+        Self(child)
+    }
+}
+
+impl Drop for Apart {
+    fn drop(&mut self) {
+        self.0.kill().unwrap();
+        self.0.wait().unwrap();
+    }
+}
+
+/// The report of a generator in a process of its own.
+pub(crate) fn apart(spec: &Spec) -> Report {
+    let output = process("generator", spec).output().unwrap();
+    let text = String::from_utf8(output.stdout).unwrap();
+    let (_, report) = text.split_once(REPORT).expect(&text);
+    serde_json::from_str(report.lines().next().unwrap()).unwrap()
+}
+
+pub(crate) fn play_apart() {
+    let Ok(part) = env::var(PART) else {
+        return;
+    };
+    let (part, spec) = part.split_once(' ').unwrap();
+    let spec: Spec = serde_json::from_str(spec).unwrap();
+    let stop = Stop::new().unwrap();
+    if part == "gateway" {
+        let gateway = gateway(&spec, None).open().unwrap();
+        println!("ready");
+        gateway.serve(&stop).unwrap();
+        return;
+    }
+    let triggers = Triggers {
+        stop: &stop,
+        storm: &stop,
+    };
+    let report = run(&spec, triggers, &mut |_| {}).unwrap();
+    println!("{REPORT}{}", serde_json::to_string(&report).unwrap());
 }
