@@ -13,7 +13,7 @@ CHAOS ?= 7 20 500 220
 export PATH := $(PATH):$(HOME)/.cargo/bin
 
 .DEFAULT_GOAL := help
-.PHONY: help setup run test build attack bench-capture bench-device bench-direct bench-fleet bench-frames bench-gost bench-handshakes bench-hosts bench-http bench-impair bench-lane bench-memory bench-peers bench-report bench-search campaigns chaos cluster compare-power explore truth emulate soak fuzz fuzz-all lint fmt doc docs tutorials pictures dashboards deny hardening sbom reproducible dist install kernel kubernetes python token peers clean bisect-power dist-test replicas
+.PHONY: help setup run test build attack bench-capture bench-device bench-direct bench-fleet bench-frames bench-gost bench-handshakes bench-hosts bench-http bench-ike bench-impair bench-lane bench-memory bench-peers bench-report bench-search campaigns chaos cluster compare-power explore truth emulate soak fuzz fuzz-all lint fmt doc docs tutorials pictures dashboards deny hardening sbom reproducible dist install kernel kubernetes python token peers clean bisect-power dist-test replicas
 
 help: ## List the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-16s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -62,6 +62,9 @@ bench-hosts: build ## A lab of two hosts beside that of namespaces: TCP, time un
 
 bench-http: build ## Requests and TLS connections per second of our HTTP client, wrk and h2load (root)
 	bench/http.py $(ARGS)
+
+bench-ike: ## IKE set-ups per second and core of our initiators and responder, and memory per peer (ARGS="--peers 2000 --idle 100000")
+	cargo run --release --locked --package cipherbench-ike-peers --example bench -- $(ARGS)
 
 bench-lane: ## Packets per second that one core of the encryptor seals and opens, beside its engine alone
 	cargo run --release --locked --package cipherbench-encryptor --example lane
