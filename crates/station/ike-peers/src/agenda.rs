@@ -103,7 +103,7 @@ impl Agenda {
         self.first().map(|(task, _)| task.at_ns)
     }
 
-    /// An action whose time has come.
+    /// The next action that is due.
     pub(crate) fn due(&mut self, now_ns: u64) -> Option<Task> {
         let (task, is_of_series) = self.first().filter(|(task, _)| task.at_ns <= now_ns)?;
         if is_of_series {

@@ -16,12 +16,12 @@ use std::sync::Arc;
 use std::time::Duration;
 use zeroize::Zeroizing;
 
-/// Child SAs of a peer: the one in use, and those that replace it.
+/// Child SAs of a peer: the current one and its replacements.
 const CHILDREN_MAX: usize = 4;
 
 /// Settings of each peer.
 pub(crate) struct Credentials {
-    /// Settings of all, with which a peer that is up continues.
+    /// Settings of all peers that are up.
     shared: Arc<Settings>,
     identity: String,
     selector: IpAddr,

@@ -20,7 +20,7 @@ use std::time::{Duration, Instant};
 pub(crate) const MARKER: [u8; 4] = [0; 4];
 const SEED_BYTES: usize = 32;
 
-/// A session whose first request waits for its time.
+/// A session that has not sent its first request.
 type Prepared = (Box<Session>, Vec<Output>);
 
 /// All peers of a gateway.
@@ -37,7 +37,7 @@ pub(crate) struct Engine {
     /// The peer of each SPI.
     owners: HashMap<u64, u32>,
     pub(crate) timers: Timers,
-    /// Peers whose exchange is under way.
+    /// Peers with an exchange under way.
     pub(crate) busy: u64,
     /// Peers with their SAs.
     pub(crate) up: u64,
@@ -156,7 +156,7 @@ impl Engine {
         Some((Box::new(session), out))
     }
 
-    /// Carries out an action whose time has come.
+    /// Carries out an action that is due.
     pub(crate) fn act(&mut self, task: Task, sockets: &mut Sockets) {
         let stage = self.peers[task.peer as usize].stage;
         match task.action {
@@ -450,7 +450,7 @@ impl Engine {
         self.enter(number, Stage::Up);
     }
 
-    /// Deletes what is left after a failure.
+    /// Deletes the rest of the SAs after a failure.
     fn abandon(&mut self, number: u32, sockets: &mut Sockets) {
         self.enter(number, Stage::Failed);
         let now = self.now();

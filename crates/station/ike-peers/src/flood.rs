@@ -21,11 +21,11 @@ use std::time::{Duration, Instant};
 
 /// Requests in a row, before responses are read.
 const ROW: usize = 64;
-/// Responses are counted until so long after the last request.
+/// Time for responses after the last request.
 const LAST: Duration = Duration::from_millis(500);
 const SPI_BYTES: usize = 8;
 
-/// A first request, whose SPI and nonce are replaced for each peer.
+/// A first request; each peer gets another SPI and nonce.
 struct Request {
     bytes: Vec<u8>,
     nonce: std::ops::Range<usize>,
@@ -61,7 +61,7 @@ impl Request {
     }
 }
 
-/// Sends so many requests per second, for so many nanoseconds.
+/// Sends requests at a rate per second, for a time in nanoseconds.
 pub(crate) fn run(
     spec: &Spec,
     places: &Places,

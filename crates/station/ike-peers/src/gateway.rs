@@ -1,5 +1,5 @@
-//! A responder of many peers, of the same state machine: for tests of the generator, and to learn
-//! what it reaches without a device.
+//! A responder of many peers, of the same state machine: for tests of the generator, and for its
+//! calibration without a device.
 
 use crate::engine::MARKER;
 use crate::error::PeersError;
@@ -62,7 +62,7 @@ pub struct Counts {
 }
 
 impl Settled {
-    /// The gateway for the peers of a spec. With certificates, `texts` are its own.
+    /// The gateway for the peers of a spec. `texts` are its certificate and key, if it has one.
     ///
     /// # Errors
     /// [`PeersError`]: the spec is impossible.
@@ -142,7 +142,7 @@ impl Settled {
         })
     }
 
-    /// With these limits of peers without authentication; without them there are none.
+    /// Limits peers without authentication; by default they are unlimited.
     #[must_use]
     pub const fn with_limits(mut self, limits: Limits) -> Self {
         self.limits = limits;
@@ -245,7 +245,7 @@ struct Sessions {
     free: Vec<u32>,
     /// The session of each SPI of this end.
     owners: HashMap<u64, u32>,
-    /// Sessions without authentication, whose first request may be repeated.
+    /// Sessions without authentication: the peer may repeat the first request.
     firsts: HashMap<(u64, SocketAddr), u32>,
     of_address: HashMap<IpAddr, usize>,
     half_open: usize,

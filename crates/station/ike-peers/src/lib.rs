@@ -16,7 +16,7 @@
 //!
 //! [`gateway`] is a responder for tests, and for the calibration of the peers without a device.
 //!
-//! No verdicts: `trial` compares the counts with those of the device.
+//! No verdicts: `trial` compares the counts with the device's.
 
 #![forbid(unsafe_code)]
 

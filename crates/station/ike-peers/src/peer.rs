@@ -4,7 +4,7 @@ use crate::tally::Reason;
 use ike::message::NotifyType;
 use ike::session::{Closed, Session};
 
-/// What a peer is doing.
+/// The state of a peer.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Stage {
     Absent,
@@ -13,7 +13,7 @@ pub(crate) enum Stage {
     RekeyingIke,
     RekeyingChild,
     Leaving,
-    /// Its failure is counted; it deletes what is left.
+    /// Its failure is counted; it deletes the rest of its SAs.
     Failed,
 }
 
@@ -36,7 +36,7 @@ pub(crate) struct Peer {
     pub(crate) intended_ns: u64,
     /// Its SPI of the first IKE SA.
     pub(crate) spi: u64,
-    /// Those of IKE SAs that replace it.
+    /// SPIs of later IKE SAs.
     pub(crate) more_spis: Vec<u64>,
     pub(crate) stage: Stage,
 }

@@ -16,7 +16,7 @@ use std::time::Duration;
 const ACTIONS: usize = 16;
 const TIMERS: usize = 64;
 const PERCENT: [u8; 4] = [50, 90, 99, 100];
-/// Pause before a storm that is prepared, beside the time of the preparation.
+/// Pause between the preparation of a storm and its start, at least.
 const HEADROOM_NS: u64 = 50_000_000;
 
 /// When a phase is over.
@@ -170,7 +170,7 @@ impl Station<'_> {
         Ok(())
     }
 
-    /// Peers stand until the storm is triggered; then they forget their SAs.
+    /// Peers stay up until the storm is triggered; then they forget their SAs.
     fn before_storm(
         &mut self,
         per_s: u32,
@@ -185,7 +185,7 @@ impl Station<'_> {
         Ok(setups.outcomes())
     }
 
-    /// Makes the first requests of all peers; returns the time for which they are made.
+    /// Makes the first requests of all peers; returns their start time.
     fn prepared(&mut self) -> u64 {
         let began_ns = self.engine.now_ns();
         self.engine.prepare(began_ns);

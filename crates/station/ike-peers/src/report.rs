@@ -10,7 +10,7 @@ pub struct Report {
     pub setups: Outcomes,
     /// Deletes of IKE SAs: request to response.
     pub deletes: Outcomes,
-    /// SAs that stood, of the load `concurrent`.
+    /// Of the load `concurrent`.
     pub standing: Option<Standing>,
     /// Of the load `storm`.
     pub storm: Option<Storm>,
@@ -129,7 +129,7 @@ pub struct Traffic {
     pub received_bytes: u64,
 }
 
-/// IKE SAs that stood.
+/// Peers that stayed up for a time.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Standing {
     /// How long, in nanoseconds.

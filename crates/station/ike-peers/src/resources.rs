@@ -1,4 +1,4 @@
-//! What the generator takes of this host.
+//! The generator's use of memory and CPU.
 
 use nix::sys::prctl::set_timerslack;
 use nix::time::{ClockId, clock_gettime};

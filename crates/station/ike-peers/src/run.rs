@@ -13,7 +13,7 @@ use crate::spec::{Load, Spec};
 use crate::triggers::{Progress, Triggers};
 use std::time::Instant;
 
-/// Plays the part: the load begins at once.
+/// Plays the part; the load begins immediately.
 ///
 /// # Errors
 /// [`PeersError`]; failed set-ups are no error.

@@ -37,7 +37,7 @@ pub(crate) struct Sockets {
 }
 
 impl Sockets {
-    /// Binds ports of an address. With one after another, they are found faster.
+    /// Binds ports of an address.
     pub(crate) fn open(address: IpAddr, ports: &[u16]) -> Result<Self, PeersError> {
         let failed = PeersError::system("wait for datagrams");
         let epoll = Epoll::new(EpollCreateFlags::EPOLL_CLOEXEC);

@@ -19,11 +19,11 @@ pub(crate) struct Places {
     /// Peers of one address, each with another port.
     ports: u32,
     remote: SocketAddr,
-    /// The peers' port that IKE shares with ESP; that of first messages if each has its own.
+    /// The peers' port that IKE shares with ESP; 0 if each peer has one port for everything.
     pub(crate) nat_port: u16,
 }
 
-/// The address so many places after another; `None` after the last of the family.
+/// The address `count` places after another; `None` after the last of the family.
 pub(crate) fn after(first: IpAddr, count: u32) -> Option<IpAddr> {
     Some(match first {
         IpAddr::V4(ip) => Ipv4Addr::from_bits(ip.to_bits().checked_add(count)?).into(),
@@ -71,6 +71,13 @@ impl Places {
                 if first == 0 || last > u16::MAX.into() {
                     return Err(PeersError::Value(format!(
                         "ports {first} to {last} do not exist"
+                    )));
+                }
+                // A peer with this port would change to another one behind a NAT.
+                if (u32::from(first)..=last).contains(&spec.port.into()) {
+                    return Err(PeersError::Value(format!(
+                        "ports {first} to {last} contain the gateway's port {}; use others",
+                        spec.port
                     )));
                 }
                 (first..=last as u16).collect()

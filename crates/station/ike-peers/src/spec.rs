@@ -40,9 +40,9 @@ pub struct Spec {
     /// Timers and options of each peer.
     #[serde(default)]
     pub behaviour: Behaviour,
-    /// What is measured.
+    /// The load.
     pub load: Load,
-    /// IKE SAs are deleted at the end, so many per second. `None` leaves them to the gateway.
+    /// Rate of deletes of IKE SAs at the end, per second. `None` leaves them to the gateway.
     #[serde(default)]
     pub delete_per_s: Option<u32>,
 }
@@ -171,7 +171,7 @@ impl Default for Behaviour {
     }
 }
 
-/// What is measured.
+/// The course of set-ups, deletes and rekeyings.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case", deny_unknown_fields)]
 pub enum Load {
@@ -197,7 +197,7 @@ pub enum Load {
     Churn {
         /// Set-ups per second.
         per_s: u32,
-        /// Time in which set-ups begin, in nanoseconds.
+        /// Set-ups begin for this time, in nanoseconds.
         duration_ns: u64,
         /// Time from a set-up to its delete, in nanoseconds.
         lifetime_ns: u64,

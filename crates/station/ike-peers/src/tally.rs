@@ -24,7 +24,7 @@ pub(crate) struct Reason {
 }
 
 impl Tally {
-    /// Counts of exchanges whose schedule begins at this time.
+    /// Empty counts; `begin_ns` is the first intended start.
     pub(crate) fn new(begin_ns: u64) -> Self {
         let histogram = || {
             Histogram::new_with_bounds(1, TIME_NS_MAX, DIGITS)

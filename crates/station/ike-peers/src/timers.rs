@@ -5,8 +5,8 @@ use std::collections::BinaryHeap;
 
 const NEVER: u64 = u64::MAX;
 
-/// The next time of each peer. A time that moves to a later one stays where it is: the peer wakes
-/// up early once, and is entered again.
+/// The next time of each peer. If it moves to a later one, the entry is left: the peer wakes up
+/// early once, and is entered again.
 #[derive(Debug, Default)]
 pub(crate) struct Timers {
     heap: BinaryHeap<Reverse<(u64, u32)>>,
@@ -27,7 +27,7 @@ impl Timers {
         }
     }
 
-    /// A peer whose time has come.
+    /// The next peer that is due.
     pub(crate) fn due(&mut self, now: u64) -> Option<u32> {
         while let Some(Reverse((at, peer))) = self.heap.peek().copied() {
             let is_valid = self.entered[peer as usize] == at;

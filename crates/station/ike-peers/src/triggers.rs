@@ -5,7 +5,7 @@ use port::Stop;
 /// Flags that others raise.
 #[derive(Debug, Clone, Copy)]
 pub struct Triggers<'a> {
-    /// Ends the part; the report then has what was counted so far.
+    /// Ends the part; the report then has the counts so far.
     pub stop: &'a Stop,
     /// Begins the storm of the load `storm`.
     pub storm: &'a Stop,
@@ -16,6 +16,6 @@ pub struct Triggers<'a> {
 pub enum Progress {
     /// The sockets are open and the certificates issued; the load begins.
     Ready,
-    /// So many peers are up, and stay up.
+    /// This number of peers is up, and stays up.
     Up(u64),
 }

@@ -68,6 +68,10 @@ fn key_exchanges_ppks_and_the_shared_port_are_negotiated() {
             key: Hidden("a key of tests".to_owned()),
             required: true,
         }),
+        behaviour: Behaviour {
+            always_in_udp: true,
+            ..Behaviour::default()
+        },
         load: Load::Setup { per_s: 200 },
         ..spec(60)
     };
@@ -346,7 +350,18 @@ fn an_impossible_spec_is_refused_with_a_remedy() {
         },
         ..spec(50)
     };
+    let with_port = Spec {
+        sources: Sources::Ports {
+            address: "127.0.0.9".parse().unwrap(),
+            addresses: 1,
+            first: 40_000,
+            count: 50,
+        },
+        port: 40_020,
+        ..spec(50)
+    };
     for (spec, parts) in [
+        (with_port, ["40000 to 40049", "the gateway's port 40020"]),
         (too_many, ["10 peers need as many pairs", "there are 9"]),
         (foreign, ["192.0.2.1", "ip route add local"]),
         (unknown, ["aes256gcm16-prfsha384", "has no key exchange"]),

@@ -67,8 +67,8 @@ impl Default for Inbox {
     }
 }
 
-/// A UDP socket with one port and any number of local addresses. All of a network are this host's after
-/// `ip route add local NETWORK dev lo`.
+/// A UDP socket with one port and any number of local addresses. All addresses of a network are
+/// this host's after `ip route add local NETWORK dev lo`.
 #[derive(Debug)]
 pub struct MultihomedSocket {
     socket: Socket,
