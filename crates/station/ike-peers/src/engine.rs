@@ -19,6 +19,8 @@ use std::time::{Duration, Instant};
 /// On the shared port messages have this marker (RFC 3948 section 2.2).
 pub(crate) const MARKER: [u8; 4] = [0; 4];
 const SEED_BYTES: usize = 32;
+/// Timers of peers that are up end together within this time: their checks then share system calls.
+const GATHERED_NS: u64 = 5_000_000;
 
 /// A session that has not sent its first request.
 type Prepared = (Box<Session>, Vec<Output>);
@@ -345,9 +347,13 @@ impl Engine {
         }
         self.out = out;
         self.settle(number, seen, sockets);
-        let session = self.peers[number as usize].session.as_ref();
-        let wakes = session.and_then(|it| it.wakes_at());
-        self.timers.set(number, wakes.map(nanos));
+        let peer = &self.peers[number as usize];
+        let wakes = peer.session.as_ref().and_then(|it| it.wakes_at());
+        let wakes_ns = wakes.map(nanos).map(|at| match peer.stage {
+            Stage::Up => at.checked_next_multiple_of(GATHERED_NS).unwrap_or(at),
+            _ => at,
+        });
+        self.timers.set(number, wakes_ns);
     }
 
     fn event(&mut self, number: u32, event: &Event, seen: &mut Seen) {
