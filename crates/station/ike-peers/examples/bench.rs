@@ -55,6 +55,7 @@ fn main() -> Result<(), Failed> {
     pin(0)?;
     // First: the allocator keeps memory that later ones use again.
     standing(idle)?;
+    storm(idle)?;
     let authority = Authority::generate()?;
     let own = authority.issue("gateway.example", days_from_now(1))?;
     println!("\n{peers} set-ups over loopback, initiators and responder on a core each:\n");
@@ -130,6 +131,27 @@ fn standing(peers: u32) -> Result<(), Failed> {
             standing.up,
             standing.hold_ns as f64 / 1e9,
             standing.cpu_ns as f64 * 100.0 / standing.hold_ns.max(1) as f64
+        );
+    }
+    Ok(())
+}
+
+/// All peers at the same time, with the usual repetitions.
+fn storm(peers: u32) -> Result<(), Failed> {
+    let mut part = part(peers, CLASSIC, Load::Storm { after_per_s: None }, None)?;
+    part.spec.behaviour = Behaviour::default();
+    let (report, _) = played(&part)?;
+    let setups = &report.setups;
+    println!(
+        "storm of {peers} peers: {} up, {} retransmissions",
+        setups.completed, setups.retransmissions
+    );
+    for back in report.storm.iter().flat_map(|it| &it.back) {
+        let after = back.after_ns.map(|ns| format!("{:.2} s", ns as f64 / 1e9));
+        println!(
+            "  {} % after {}",
+            back.percent,
+            after.unwrap_or_else(|| "never".to_owned())
         );
     }
     Ok(())

@@ -19,6 +19,9 @@ use std::time::{Duration, Instant};
 /// On the shared port messages have this marker (RFC 3948 section 2.2).
 pub(crate) const MARKER: [u8; 4] = [0; 4];
 const SEED_BYTES: usize = 32;
+/// Place of the version in a message of IKE, after the SPIs and the type of the first payload. Its
+/// upper half is the major version (RFC 7296 section 3.1).
+const VERSION_AT: usize = 17;
 /// Timers of peers that are up end together within this time: their checks then share system calls.
 const GATHERED_NS: u64 = 5_000_000;
 
@@ -279,7 +282,13 @@ impl Engine {
             return self.ignore("no_ike");
         };
         let Ok(header) = Header::peek(message) else {
-            return self.ignore("malformed");
+            let version = message.get(VERSION_AT).map(|it| it >> 4);
+            let name = if version == Some(1) {
+                "ikev1"
+            } else {
+                "malformed"
+            };
+            return self.ignore(name);
         };
         let own = if header.from_initiator {
             header.responder_spi

@@ -28,6 +28,7 @@ mod flood;
 pub mod gateway;
 mod peer;
 mod phases;
+mod play;
 mod report;
 mod resources;
 mod run;
@@ -40,6 +41,7 @@ mod triggers;
 mod trust;
 
 pub use error::PeersError;
+pub use play::play;
 pub use report::{
     Back, Failure, FirstFailure, Flood, Generator, Memory, Outcomes, Rekeys, Report, Standing,
     Storm, Times, Traffic,

@@ -7,9 +7,10 @@ use ike::crypto::Secret;
 use ike::message::AddressRange;
 use ike::session::{Authentication as Proof, Limits};
 use ike_peers::{
-    Authentication, Behaviour, Hidden, Load, Pem, Ppk, Rekeyed, Sources, Spec, Traffic,
+    Authentication, Behaviour, Hidden, Load, Pem, Ppk, Rekeyed, Report, Sources, Spec, Traffic,
 };
 use pki::{Authority, days_from_now};
+use std::io::{BufRead, BufReader, Write};
 
 const SECOND_NS: u64 = 1_000_000_000;
 
@@ -242,6 +243,52 @@ fn failures_are_counted_by_the_notify_and_name_a_remedy() {
     assert_eq!(report.setups.retransmissions, 10);
     assert_eq!(report.ignored["NO_PROPOSAL_CHOSEN"], 15);
     assert_eq!(counts.refused["NO_PROPOSAL_CHOSEN"], 15);
+}
+
+#[test]
+fn a_gateway_of_ikev1_is_named() {
+    let hasty = Behaviour {
+        repeat_first_ns: SECOND_NS / 20,
+        repetitions: 1,
+        ..Behaviour::default()
+    };
+    let spec = Spec {
+        behaviour: hasty,
+        ..spec(3)
+    };
+    // A notification of IKEv1: SPIs, payload, version 1.0, informational, no flags, no message ID.
+    let head = [11, 0x10, 5, 0, 0, 0, 0, 0, 0, 0, 0, 28];
+    let answer = move |request: &[u8]| [&request[..16], &head].concat();
+    let report = common::play_with_answer(&spec, answer);
+    assert_eq!(report.ignored["ikev1"], 6);
+    let failed = &report.setups.failed["no response"];
+    assert_eq!(failed.count, 3);
+    assert!(failed.example.contains("speak IKEv2"), "{}", failed.example);
+}
+
+#[test]
+fn a_part_is_played_over_two_streams() {
+    let spec = Spec {
+        load: Load::Storm {
+            after_per_s: Some(500),
+        },
+        ..spec(10)
+    };
+    let gateway = common::Apart::start(&spec);
+    let (input, mut commands) = std::io::pipe().unwrap();
+    let (output, report) = std::io::pipe().unwrap();
+    let player = std::thread::spawn(move || ike_peers::play(BufReader::new(input), report));
+    writeln!(commands, "{}", serde_json::to_string(&spec).unwrap()).unwrap();
+    let mut lines = BufReader::new(output).lines().map(Result::unwrap);
+    assert_eq!(lines.next().as_deref(), Some("ready"));
+    assert_eq!(lines.next().as_deref(), Some("up 10"));
+    writeln!(commands, "storm").unwrap();
+    let report: Report = serde_json::from_str(&lines.next().unwrap()).unwrap();
+    assert_eq!(report.setups.completed, 10);
+    player.join().unwrap().unwrap();
+    drop(gateway);
+    let unread = ike_peers::play(&b"{}\n"[..], Vec::new()).unwrap_err();
+    assert!(unread.to_string().contains("missing field"), "{unread}");
 }
 
 #[test]

@@ -13,6 +13,7 @@ use std::io::{BufRead, BufReader};
 use std::net::UdpSocket;
 use std::process::{Child, Command, Stdio};
 use std::thread;
+use std::time::Duration;
 
 pub(crate) const CLASSIC: &str = "aes256gcm16-prfsha384-x25519";
 pub(crate) const HYBRID: &str = "aes256gcm16-prfsha384-x25519-ke1_mlkem768";
@@ -191,4 +192,30 @@ pub(crate) fn play_apart() {
     };
     let report = run(&spec, triggers, &mut |_| {}).unwrap();
     println!("{REPORT}{}", serde_json::to_string(&report).unwrap());
+}
+
+/// The report of peers whose datagrams are all answered so.
+pub(crate) fn play_with_answer(spec: &Spec, answer: impl Fn(&[u8]) -> Vec<u8> + Sync) -> Report {
+    let socket = UdpSocket::bind((spec.gateway, spec.port)).unwrap();
+    socket
+        .set_read_timeout(Some(Duration::from_millis(20)))
+        .unwrap();
+    let [stop, end] = [(); 2].map(|()| Stop::new().unwrap());
+    thread::scope(|scope| {
+        scope.spawn(|| {
+            let mut buffer = [0; 4096];
+            while !end.is_raised() {
+                if let Ok((bytes, from)) = socket.recv_from(&mut buffer) {
+                    socket.send_to(&answer(&buffer[..bytes]), from).unwrap();
+                }
+            }
+        });
+        let triggers = Triggers {
+            stop: &stop,
+            storm: &stop,
+        };
+        let report = run(spec, triggers, &mut |_| {});
+        end.raise();
+        report.unwrap()
+    })
 }
