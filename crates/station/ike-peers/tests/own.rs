@@ -61,6 +61,51 @@ fn ports_stand_for_peers_behind_a_nat() {
 }
 
 #[test]
+fn peers_have_ports_of_an_ipv6_address() {
+    let address = "::1".parse().unwrap();
+    if std::net::UdpSocket::bind((address, 0)).is_err() {
+        println!("skipped: this host has no IPv6");
+        return;
+    }
+    let spec = Spec {
+        gateway: address,
+        sources: Sources::Ports {
+            address,
+            addresses: 1,
+            first: common::free_ports(20),
+            count: 20,
+        },
+        load: Load::Setup { per_s: 400 },
+        ..spec(20)
+    };
+    let (report, _) = play(&spec);
+    assert_eq!(report.setups.completed, 20, "{:?}", report.setups);
+}
+
+#[test]
+fn the_delays_of_a_gateway_that_starts_late_are_in_the_latency() {
+    let spec = Spec {
+        behaviour: Behaviour {
+            repeat_first_ns: SECOND_NS / 4,
+            ..Behaviour::default()
+        },
+        load: Load::Setup { per_s: 1000 },
+        ..spec(50)
+    };
+    // It starts once all requests have been lost.
+    let (report, counts) = common::play_late(&spec, 50);
+    let setups = &report.setups;
+    assert_eq!(
+        (setups.completed, counts.established),
+        (50, 50),
+        "{setups:?}"
+    );
+    assert!(setups.retransmissions >= 50);
+    let fastest = setups.latency.quantile(0.0, 50).unwrap();
+    assert!(fastest >= SECOND_NS / 4, "{fastest}");
+}
+
+#[test]
 fn key_exchanges_ppks_and_the_shared_port_are_negotiated() {
     let spec = Spec {
         proposal: HYBRID.to_owned(),

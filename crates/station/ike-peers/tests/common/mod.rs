@@ -219,3 +219,25 @@ pub(crate) fn play_with_answer(spec: &Spec, answer: impl Fn(&[u8]) -> Vec<u8> + 
         report.unwrap()
     })
 }
+
+/// The gateway starts after so many requests, which are lost.
+pub(crate) fn play_late(spec: &Spec, lost: usize) -> (Report, Counts) {
+    let [stop, end] = [(); 2].map(|()| Stop::new().unwrap());
+    let socket = UdpSocket::bind((spec.gateway, spec.port)).unwrap();
+    thread::scope(|scope| {
+        let serving = scope.spawn(|| {
+            for _ in 0..lost {
+                socket.recv_from(&mut [0; 4096]).unwrap();
+            }
+            drop(socket);
+            gateway(spec, None).open().unwrap().serve(&stop)
+        });
+        let triggers = Triggers {
+            stop: &end,
+            storm: &end,
+        };
+        let report = run(spec, triggers, &mut |_| {});
+        stop.raise();
+        (report.unwrap(), serving.join().unwrap().unwrap())
+    })
+}

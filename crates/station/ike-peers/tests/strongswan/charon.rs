@@ -20,6 +20,7 @@ charon {
   install_virtual_ip = no
   routing_table = 0
   cookie_threshold = 100
+  block_threshold = 0
   filelog { stderr { default = 1 } }
   plugins { vici { socket = unix://FOLDER/vici } }
 }
@@ -215,6 +216,12 @@ impl Charon {
         text
     }
 
+    /// Whether all peers have the address of the link, and ports that a NAT chose.
+    pub(crate) fn is_behind_nat(&self, peers: u32) -> bool {
+        let text = self.swanctl(&["--list-sas"]);
+        text.matches("@ 192.0.2.2[").count() == peers as usize
+    }
+
     /// IKE SAs and child SAs that are up.
     pub(crate) fn sas(&self) -> (usize, usize) {
         let text = self.swanctl(&["--list-sas"]);
@@ -223,6 +230,26 @@ impl Charon {
             text.matches("INSTALLED").count(),
         )
     }
+}
+
+/// Translates the peers' addresses to that of the link; `false` if this host cannot.
+pub(crate) fn translate() -> bool {
+    let rules = "
+        table ip peers {
+            chain out {
+                type nat hook postrouting priority srcnat
+                ip saddr 10.9.0.0/16 masquerade
+            }
+        }
+    ";
+    let nft = Command::new("nft").args(["-f", "-"]);
+    let Ok(mut nft) = nft.stdin(Stdio::piped()).spawn() else {
+        return false;
+    };
+    let mut input = nft.stdin.take().expect("it is a pipe");
+    let written = input.write_all(rules.as_bytes());
+    drop(input);
+    written.is_ok() && nft.wait().is_ok_and(|it| it.success())
 }
 
 impl Drop for Charon {

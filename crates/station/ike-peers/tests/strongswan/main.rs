@@ -169,6 +169,30 @@ fn peers_have_certificates() {
 }
 
 #[test]
+fn peers_behind_a_nat_have_one_address_and_many_ports() {
+    const NAME: &str = "peers_behind_a_nat_have_one_address_and_many_ports";
+    in_namespaces(NAME, || {
+        let charon = Charon::start(&Proof::SharedKey);
+        if !charon::translate() {
+            testing::skip(NAME, "nft, or translation of addresses in this kernel");
+            return;
+        }
+        let concurrent = Load::Concurrent {
+            per_s: 40,
+            hold_ns: 2 * SECOND_NS,
+        };
+        let report = play(&spec(concurrent), |_| {});
+        completed(&report);
+        let standing = report.standing.expect("they stayed up");
+        assert_eq!(standing.left, ALL, "{standing:?}");
+        assert!(
+            charon.is_behind_nat(PEERS),
+            "the addresses were not translated"
+        );
+    });
+}
+
+#[test]
 fn a_flood_of_first_requests_is_answered_with_cookies() {
     in_namespaces("a_flood_of_first_requests_is_answered_with_cookies", || {
         let _charon = Charon::start(&Proof::SharedKey);
