@@ -242,8 +242,11 @@ pub(crate) fn translate() -> bool {
             }
         }
     ";
-    let nft = Command::new("nft").args(["-f", "-"]);
-    let Ok(mut nft) = nft.stdin(Stdio::piped()).spawn() else {
+    let nft = Command::new("nft")
+        .args(["-f", "-"])
+        .stdin(Stdio::piped())
+        .spawn();
+    let Ok(mut nft) = nft else {
         return false;
     };
     let mut input = nft.stdin.take().expect("it is a pipe");
