@@ -1,5 +1,5 @@
-//! Simulated peers of a real gateway: the spec, as one line of JSON, on standard input; progress
-//! and report on standard output.
+//! Simulated peers of a real gateway: the spec (JSON) on standard input, progress and report on
+//! standard output.
 //!
 //! ```text
 //! cargo run --release -p cipherbench-ike-peers --example peers < spec.json

@@ -5,11 +5,13 @@ use crate::run::run;
 use crate::spec::Spec;
 use crate::triggers::{Progress, Triggers};
 use port::Stop;
+use serde::Deserialize;
+use serde_json::Deserializer;
 use std::io::{BufRead, Write};
 use std::thread;
 
-/// Plays the part that the first line of `input` describes, a [`Spec`] in JSON. Later lines are
-/// `storm`, which begins the storm, and `stop`, which ends the part.
+/// Plays the part that `input` describes, a [`Spec`] in JSON. Lines after it are `storm`, which
+/// begins the storm, and `stop`, which ends the part.
 ///
 /// `output` gets the lines `ready` when the load begins and `up NUMBER` when that number of peers
 /// stays up, and then a [`Report`](crate::Report) as one line of JSON.
@@ -20,10 +22,8 @@ pub fn play(
     mut input: impl BufRead + Send + 'static,
     mut output: impl Write,
 ) -> Result<(), PeersError> {
-    let mut spec = String::new();
-    let read = input.read_line(&mut spec);
-    read.map_err(PeersError::system("read the spec"))?;
-    let spec: Spec = serde_json::from_str(&spec)?;
+    // It reads no further than the end of the spec.
+    let spec = Spec::deserialize(&mut Deserializer::from_reader(&mut input))?;
     let failed = PeersError::system("make a flag");
     let stop = Stop::new().map_err(failed)?;
     let failed = PeersError::system("make a flag");

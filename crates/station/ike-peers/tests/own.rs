@@ -43,7 +43,6 @@ fn every_peer_is_set_up_once_with_its_own_address_and_identity() {
 
 #[test]
 fn ports_stand_for_peers_behind_a_nat() {
-    // A free range: others could take a part of it, but do not take it twice in a row.
     let first = common::free_ports(40);
     let spec = Spec {
         sources: Sources::Ports {
@@ -332,6 +331,12 @@ fn a_part_is_played_over_two_streams() {
     assert_eq!(report.setups.completed, 10);
     player.join().unwrap().unwrap();
     drop(gateway);
+    // The example in the document, here on loopback.
+    let document = include_str!("../../../../docs/ike.md");
+    let (_, example) = document.split_once("```json\n").unwrap();
+    let (example, _) = example.split_once("```").unwrap();
+    let documented: Spec = serde_json::from_str(example).unwrap();
+    assert_eq!((documented.port, documented.peers), (500, 1000));
     let unread = ike_peers::play(&b"{}\n"[..], Vec::new()).unwrap_err();
     assert!(unread.to_string().contains("missing field"), "{unread}");
 }
