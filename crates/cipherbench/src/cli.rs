@@ -161,8 +161,9 @@ pub(crate) enum Command {
     /// one alone. About 30 s, one screen. Whether packets are encrypted is seen where they leave a
     /// host, as root; docs/how-to/tunnel-check.md describes it.
     ///
-    /// Ends with 1 if packets leave unencrypted, vanish by their length, or TCP stalls, with 5 if a
-    /// part of the answer is unknown, as without root, or the other end does not come or goes away.
+    /// Ends with 1 if packets leave unencrypted, vanish by their length, TCP stalls, or an offload
+    /// hurts, with 5 if a part of the answer is unknown, as without root, or the other end does not
+    /// come or goes away.
     TunnelCheck(Box<TunnelCheck>),
     /// Run the encryptor as a service, until SIGTERM
     ///

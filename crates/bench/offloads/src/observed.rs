@@ -54,7 +54,7 @@ pub type Answers = BTreeMap<Asked, Answer>;
 
 /// The answers in a probe's findings.
 #[must_use]
-pub(crate) fn answers(findings: &Findings) -> Answers {
+pub fn answers(findings: &Findings) -> Answers {
     let mut answers = Answers::new();
     let mut put = |question, way, answer| answers.insert(Asked { question, way }, answer);
     for (way, found) in &findings.mtu {

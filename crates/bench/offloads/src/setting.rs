@@ -1,6 +1,6 @@
 //! The settings of interfaces that the doctor changes, and the commands that change and keep them.
 
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 use std::fmt;
 use testbed::NodeId;
 
@@ -206,7 +206,7 @@ impl Setting {
 }
 
 /// A file that keeps a setting.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Keep {
     /// Its path.
     pub file: String,

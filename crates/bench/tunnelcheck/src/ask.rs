@@ -3,13 +3,14 @@
 use crate::connection::{Connection, Silence, connect};
 use crate::datagrams::Datagrams;
 use crate::error::{CheckError, here};
-use crate::findings::{Findings, Seal, Stream, TwoWays};
+use crate::findings::{Findings, OffloadFindings, Seal, Stream, TwoWays};
 use crate::leaving::leaving;
 use crate::listen::{TAIL, facts};
 use crate::message::{Answer, Ask, STREAM_MS_MAX, VERSION};
 use crate::pings::pings;
 use crate::token::Token;
-use crate::{path_mtu, stream};
+use crate::under_test::under_test;
+use crate::{path_mtu, stream, trying};
 use probe::PathMtu;
 use std::io::{self, ErrorKind, Write};
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr, TcpStream, UdpSocket};
@@ -31,6 +32,8 @@ pub struct Question<'a> {
     pub token: &'a Token,
     /// Time of the stream in each direction, in whole seconds, 2 to 30.
     pub seconds: u32,
+    /// Whether the offload that hurts is searched, as root at both ends.
+    pub offloads: bool,
     /// Ctrl-C.
     pub interrupt: &'a Interrupt,
     /// Gets a line about each step.
@@ -44,12 +47,21 @@ pub struct Question<'a> {
 pub fn ask(question: &Question<'_>) -> Result<Findings, CheckError> {
     let begun = Instant::now();
     let mut asker = Asker::begin(question)?;
+    if question.offloads {
+        asker.may_try_offloads()?;
+    }
     let seal = asker.seal()?;
     let mtu = asker.mtu()?;
     let idle = asker.idle()?;
     let streams = TwoWays {
         from_here: asker.stream_from_here()?,
         to_here: asker.stream_to_here()?,
+    };
+    let offloads = if question.offloads {
+        asker.step("searching the offload that hurts\n")?;
+        Some(asker.offloads(&seal.from_here, &mtu)?)
+    } else {
+        None
     };
     // The listener has given everything; one that is gone does not matter.
     let _ = asker.connection.write(&Ask::Bye);
@@ -61,12 +73,13 @@ pub fn ask(question: &Question<'_>) -> Result<Findings, CheckError> {
         mtu,
         idle,
         streams,
+        offloads,
         took_ms: begun.elapsed().as_millis() as u64,
     })
 }
 
-struct Asker<'a> {
-    question: &'a Question<'a>,
+pub(crate) struct Asker<'a> {
+    pub(crate) question: &'a Question<'a>,
     connection: Connection,
     there: crate::HostFacts,
     /// The datagrams, or why they are not used.
@@ -90,9 +103,9 @@ impl<'a> Asker<'a> {
         let answer = greeted.and_then(|()| connection.read(ANSWER_LIMIT));
         let answer = answer.map_err(|silence| match silence {
             Silence::Interrupted => CheckError::Interrupted,
-            Silence::Broken(reason) => CheckError::NoListener {
+            other => CheckError::NoListener {
                 peer,
-                error: io::Error::other(reason),
+                error: io::Error::other(other.reason()),
                 help: "see whether `cipherbench tunnel-check --listen` runs there, and no other check",
             },
         })?;
@@ -123,7 +136,7 @@ impl<'a> Asker<'a> {
         })
     }
 
-    fn step(&self, text: &str) -> Result<(), CheckError> {
+    pub(crate) fn step(&self, text: &str) -> Result<(), CheckError> {
         if self.question.interrupt.is_set() {
             return Err(CheckError::Interrupted);
         }
@@ -131,18 +144,76 @@ impl<'a> Asker<'a> {
         Ok(())
     }
 
-    fn request(
+    pub(crate) fn request(
         &mut self,
         ask: &Ask,
         limit: Duration,
         during: &'static str,
     ) -> Result<Answer, CheckError> {
-        let lost = |silence: Silence| silence.during(during);
-        self.connection.write(ask).map_err(lost)?;
-        self.connection.read(limit).map_err(lost)
+        let answer = self.ask(ask, limit, during)?;
+        answer.ok_or_else(|| Silence::Late(limit).during(during))
     }
 
-    fn peer(&self) -> IpAddr {
+    /// The answer to a request, if it comes within `limit`.
+    pub(crate) fn ask(
+        &mut self,
+        ask: &Ask,
+        limit: Duration,
+        during: &'static str,
+    ) -> Result<Option<Answer>, CheckError> {
+        let written = self.connection.write(ask);
+        match written.and_then(|()| self.connection.read(limit)) {
+            Ok(answer) => Ok(Some(answer)),
+            Err(Silence::Late(_)) => Ok(None),
+            Err(silence) => Err(silence.during(during)),
+        }
+    }
+
+    /// The answer to an earlier request.
+    pub(crate) fn answer(
+        &mut self,
+        limit: Duration,
+        during: &'static str,
+    ) -> Result<Answer, CheckError> {
+        let read = self.connection.read(limit);
+        read.map_err(|silence| silence.during(during))
+    }
+
+    /// Whether datagrams pass both ways, as far as they are used at all.
+    pub(crate) fn greets(&self, limit: Duration) -> bool {
+        let datagrams = self.datagrams.as_ref();
+        datagrams.map_or(true, |datagrams| datagrams.greet(limit))
+    }
+
+    /// Refuses to try offloads where an ssh session could be cut, before anything is measured.
+    fn may_try_offloads(&mut self) -> Result<(), CheckError> {
+        let refuse = |end, reason| Err(CheckError::NoOffloads { end, reason });
+        if let Err(reason) = under_test(self.peer(), None) {
+            return refuse("here", reason);
+        }
+        match self.request(&Ask::MayTry, ANSWER_LIMIT, "looked for ssh sessions")? {
+            Answer::MayTry { refused: None } => Ok(()),
+            Answer::MayTry {
+                refused: Some(reason),
+            } => refuse("there", reason),
+            other => Err(unexpected(&other)),
+        }
+    }
+
+    fn offloads(
+        &mut self,
+        seal: &Seal,
+        mtu: &TwoWays<Result<PathMtu, String>>,
+    ) -> Result<Result<OffloadFindings, String>, CheckError> {
+        let passed = [&mtu.from_here, &mtu.to_here].map(|found| match found {
+            Ok(found) => Some(found.passed_bytes),
+            Err(_) => None,
+        });
+        let least = passed.into_iter().flatten().min();
+        trying::offloads(self, seal.interface(), least)
+    }
+
+    pub(crate) fn peer(&self) -> IpAddr {
         self.question.peer.ip()
     }
 
@@ -319,7 +390,7 @@ fn unreachable(peer: SocketAddr, error: io::Error) -> CheckError {
 }
 
 /// Both ends have the same version, so this is a mistake in the program.
-fn unexpected(answer: &Answer) -> CheckError {
+pub(crate) fn unexpected(answer: &Answer) -> CheckError {
     CheckError::Lost {
         during: "answered",
         reason: format!("unexpected answer {answer:?}"),

@@ -31,6 +31,8 @@ pub(crate) struct Connection {
 #[derive(Debug)]
 pub(crate) enum Silence {
     Interrupted,
+    /// Nothing came within this time.
+    Late(Duration),
     Broken(String),
 }
 
@@ -38,7 +40,22 @@ impl Silence {
     pub(crate) fn during(self, during: &'static str) -> CheckError {
         match self {
             Self::Interrupted => CheckError::Interrupted,
-            Self::Broken(reason) => CheckError::Lost { during, reason },
+            other => CheckError::Lost {
+                during,
+                reason: other.reason(),
+            },
+        }
+    }
+
+    /// As a clause for people.
+    pub(crate) fn reason(self) -> String {
+        match self {
+            Self::Interrupted => "interrupted".to_owned(),
+            Self::Late(limit) => {
+                let limit = units::human::duration(limit);
+                format!("it did not answer within {limit}")
+            }
+            Self::Broken(reason) => reason,
         }
     }
 }
@@ -78,8 +95,7 @@ impl Connection {
                 return Err(Silence::Interrupted);
             }
             if Instant::now() >= deadline {
-                let limit = units::human::duration(limit);
-                return broken(format!("it did not answer within {limit}"));
+                return Err(Silence::Late(limit));
             }
             let mut part = [0; 1024];
             match self.stream.read(&mut part) {
@@ -122,13 +138,6 @@ mod tests {
         (Connection::new(near, &Interrupt::new()).unwrap(), far)
     }
 
-    fn reason(silence: Silence) -> String {
-        match silence {
-            Silence::Broken(reason) => reason,
-            Silence::Interrupted => "interrupted".to_owned(),
-        }
-    }
-
     #[test]
     fn lines_come_whole_whatever_their_pieces() {
         let (mut near, mut far) = pair();
@@ -138,7 +147,7 @@ mod tests {
         far.write_all(b"\"bye\"}\n").unwrap();
         assert_eq!(near.read::<Ask>(limit).unwrap(), Ask::Bye);
         far.write_all(b"GET / HTTP/1.1\r\n").unwrap();
-        let reason = reason(near.read::<Ask>(limit).unwrap_err());
+        let reason = near.read::<Ask>(limit).unwrap_err().reason();
         assert!(
             reason.starts_with("no message of this protocol"),
             "{reason}"
@@ -149,14 +158,20 @@ mod tests {
     fn silence_length_and_the_end_have_reasons() {
         let (mut near, mut far) = pair();
         let soon = Duration::from_millis(1);
-        let said = reason(near.read::<Ask>(soon).unwrap_err());
+        let said = near.read::<Ask>(soon).unwrap_err().reason();
         assert_eq!(said, "it did not answer within 1 ms");
         far.write_all(&vec![b'x'; LINE_BYTES_MAX + 1]).unwrap();
-        let said = reason(near.read::<Ask>(Duration::from_secs(10)).unwrap_err());
-        assert_eq!(said, "it sent a line of more than 4096 B");
+        let said = near
+            .read::<Ask>(Duration::from_secs(10))
+            .unwrap_err()
+            .reason();
+        assert_eq!(said, "it sent a line of more than 8192 B");
         let (mut near, far) = pair();
         drop(far);
-        let said = reason(near.read::<Ask>(Duration::from_secs(10)).unwrap_err());
+        let said = near
+            .read::<Ask>(Duration::from_secs(10))
+            .unwrap_err()
+            .reason();
         assert_eq!(said, "it closed the connection");
     }
 }

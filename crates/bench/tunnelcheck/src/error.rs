@@ -82,6 +82,17 @@ pub enum CheckError {
         /// The remedy.
         help: &'static str,
     },
+    /// Offloads must not be tried at an end.
+    #[error(
+        "offloads cannot be tried {end}: {reason}\n\
+         help: log in by another path or as root and start again; or leave out `--offloads`"
+    )]
+    NoOffloads {
+        /// `here` or `there`.
+        end: &'static str,
+        /// The reason.
+        reason: String,
+    },
     /// The other end could not be started.
     #[error(transparent)]
     Lab(#[from] LabError),
@@ -115,6 +126,7 @@ impl CheckError {
             | Self::NoListener { .. }
             | Self::CannotListen { .. }
             | Self::Here { .. }
+            | Self::NoOffloads { .. }
             | Self::Lab(_) => Outcome::Impossible,
         }
     }

@@ -1,5 +1,6 @@
 //! The observations of a check, as plain values.
 
+use offloads::Keep;
 use probe::PathMtu;
 use serde::{Deserialize, Serialize};
 
@@ -44,6 +45,16 @@ pub enum Seal {
         /// Why, as a clause: `needs root on this host`.
         reason: String,
     },
+}
+
+impl Seal {
+    /// The interface that the packets left, if they were found.
+    pub(crate) fn interface(&self) -> Option<&str> {
+        match self {
+            Self::Yes { interface, .. } | Self::No { interface, .. } => Some(interface),
+            Self::Unknown { .. } => None,
+        }
+    }
 }
 
 /// How it is known that packets are not encrypted.
@@ -122,6 +133,98 @@ pub struct Stream {
     pub round_trips: Option<RoundTrips>,
 }
 
+/// The offloads of a host's interfaces.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct HostOffloads {
+    /// The interfaces whose offloads are tried. Settings are numbered in this order, those that are
+    /// on first.
+    pub interfaces: Vec<Examined>,
+    /// Interfaces that are left alone, each with the reason.
+    pub spared: Vec<String>,
+}
+
+/// An interface with its offloads, by their names for `ethtool -K`.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Examined {
+    /// Its name.
+    pub name: String,
+    /// Those that are on and can be changed.
+    pub on: Vec<String>,
+    /// Those that are off and can be changed.
+    pub off: Vec<String>,
+    /// Those that cannot be changed.
+    pub refused: Vec<Refusal>,
+}
+
+/// Offloads that a driver does not change.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Refusal {
+    /// Why, in words.
+    pub reason: String,
+    /// Their names.
+    pub features: Vec<String>,
+}
+
+/// The result of a search for offloads that hurt.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct OffloadFindings {
+    /// Settings that were tried.
+    pub settings: u32,
+    /// Combinations of them.
+    pub combinations: u32,
+    /// Pairs of settings that can be in force together.
+    pub pairs: u32,
+    /// The pairs that were.
+    pub pairs_covered: u32,
+    /// Trials of all kinds.
+    pub trials: u32,
+    /// Offloads that hurt, or would; those in force first.
+    pub hurting: Vec<Hurting>,
+    /// Symptoms without a cause.
+    pub unexplained: Vec<String>,
+    /// Offloads and interfaces that were not changed, with the reason.
+    pub not_changed: Vec<String>,
+    /// Offloads that are not as they were found.
+    pub not_restored: Vec<String>,
+    /// Time in milliseconds.
+    pub took_ms: u64,
+}
+
+impl OffloadFindings {
+    /// The offloads that hurt now.
+    pub(crate) fn in_force(&self) -> impl Iterator<Item = &Hurting> {
+        let hurting = self.hurting.iter();
+        hurting.filter(|hurting| hurting.in_force && !hurting.causes.is_empty())
+    }
+}
+
+/// Offloads that break or slow the path together.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Hurting {
+    /// The offloads with their values, such as `tso of here/wg0 = on`; none: in every combination.
+    pub causes: Vec<String>,
+    /// Their effect.
+    pub symptoms: Vec<String>,
+    /// Whether all of them were found so.
+    pub in_force: bool,
+    /// Whether the symptoms came and went once more with one of the causes.
+    pub confirmed: bool,
+    /// Ways to end the symptoms; any one suffices.
+    pub remedies: Vec<Remedy>,
+}
+
+/// A way to end symptoms.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Remedy {
+    /// Commands, each with its host: `here: ethtool -K wg0 tso off`.
+    pub commands: Vec<String>,
+    /// Files that keep it over a restart.
+    pub keep: Vec<Keep>,
+}
+
 /// A value for each direction.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
@@ -150,6 +253,8 @@ pub struct Findings {
     pub idle: Result<RoundTrips, String>,
     /// The streams.
     pub streams: TwoWays<Result<Stream, String>>,
+    /// The offloads that hurt, if they were asked for.
+    pub offloads: Option<Result<OffloadFindings, String>>,
     /// Time of the whole check in milliseconds.
     pub took_ms: u64,
 }

@@ -50,7 +50,10 @@ pub(crate) struct Interface {
     #[serde(default)]
     flags: Vec<String>,
     #[serde(default)]
-    master: Option<String>,
+    pub(crate) master: Option<String>,
+    /// The interface that it is made on.
+    #[serde(default)]
+    pub(crate) link: Option<String>,
     #[serde(default)]
     pub(crate) mtu: u32,
     #[serde(default)]
@@ -101,6 +104,13 @@ impl Interface {
         global.filter_map(|address| address.local)
     }
 
+    /// Whether it has this address of the host.
+    pub(crate) fn has_address(&self, address: IpAddr) -> bool {
+        self.addresses
+            .iter()
+            .any(|known| known.local == Some(address))
+    }
+
     fn has(&self, flag: &str) -> bool {
         self.flags.iter().any(|known| known == flag)
     }
@@ -117,7 +127,7 @@ pub(crate) fn interfaces() -> Result<Vec<Interface>, String> {
     Ok(found)
 }
 
-fn parse(text: &str) -> Result<Vec<Interface>, String> {
+pub(crate) fn parse(text: &str) -> Result<Vec<Interface>, String> {
     serde_json::from_str(text).map_err(|error| format!("`ip -j address` cannot be read: {error}"))
 }
 

@@ -1,11 +1,13 @@
 //! A quick question between two hosts that a tunnel joins: is it encrypted, what MTU passes, how
-//! fast is it both ways, how long is a round trip, idle and under load, and what limits it.
+//! fast is it both ways, how long is a round trip, idle and under load, what limits it, and on
+//! request: which offload hurts it.
 //!
 //! ```text
 //!  asker                                   listener
 //!  ask ──── control (TCP, JSON lines) ───► listen     the token first, then one step after another
 //!      ◄─── datagrams (UDP, same port) ──►            probes of the MTU, pings, marked packets
 //!      ◄─── streams (TCP, same port) ────►            one for each direction
+//!      ◄─── probes (TCP and UDP) ────────►            for each combination of offloads
 //!   │                                        │
 //!   └─ leaving: copies of what leaves the interface beneath the tunnel
 //! ```
@@ -20,6 +22,7 @@ mod connection;
 mod cpu;
 mod datagrams;
 mod error;
+mod features;
 mod findings;
 mod interfaces;
 mod leaving;
@@ -29,8 +32,12 @@ mod path_mtu;
 mod pings;
 mod screen;
 mod seal;
+mod serving;
+mod sessions;
 mod stream;
 mod token;
+mod trying;
+mod under_test;
 mod verdict;
 
 pub use address::{listening_address, peer_address};
@@ -38,7 +45,8 @@ pub use ask::{Question, ask};
 pub use datagrams::is_of_check;
 pub use error::{CheckError, Outcome};
 pub use findings::{
-    CpuUse, Findings, HostFacts, Received, RoundTrips, Seal, SendReport, Stream, TwoWays, Unsealed,
+    CpuUse, Examined, Findings, HostFacts, HostOffloads, Hurting, OffloadFindings, Received,
+    Refusal, Remedy, RoundTrips, Seal, SendReport, Stream, TwoWays, Unsealed,
 };
 pub use listen::Listener;
 pub use message::{Answer, Ask, LINE_BYTES_MAX, MessageError, parse};

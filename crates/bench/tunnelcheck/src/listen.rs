@@ -7,7 +7,10 @@ use crate::findings::HostFacts;
 use crate::interfaces::{interfaces, towards};
 use crate::leaving::leaving;
 use crate::message::{Answer, Ask, STREAM_MS_MAX, VERSION};
+use crate::serving::Serving;
 use crate::token::Token;
+use crate::trying::REVERT_AFTER;
+use crate::under_test::under_test;
 use crate::{path_mtu, stream};
 use port::is_timeout;
 use std::io::{self, ErrorKind, Read};
@@ -21,7 +24,7 @@ const HELLO_LIMIT: Duration = Duration::from_secs(5);
 /// Longest time between two requests.
 const ASK_LIMIT: Duration = Duration::from_secs(60);
 /// Longest check.
-const CHECK_LIMIT: Duration = Duration::from_secs(180);
+const CHECK_LIMIT: Duration = Duration::from_secs(300);
 /// Time for the connection of a stream.
 const JOIN_LIMIT: Duration = Duration::from_secs(5);
 /// A sender goes on until the receiver's last second is over.
@@ -99,8 +102,8 @@ impl Listener {
                     return self.check(connection, from.ip(), interrupt);
                 }
                 Err(Silence::Interrupted) => return Err(CheckError::Interrupted),
-                Err(Silence::Broken(reason)) => {
-                    notice(&format!("refused {}: {reason}\n", from.ip()));
+                Err(silence) => {
+                    notice(&format!("refused {}: {}\n", from.ip(), silence.reason()));
                 }
             }
         }
@@ -175,16 +178,49 @@ impl Listener {
         connection
             .write(&Answer::Welcome { key, host })
             .map_err(lost)?;
+        let mut left = None;
+        let mut serving: Option<Serving> = None;
         let end = Instant::now() + CHECK_LIMIT;
         while Instant::now() < end {
-            let ask = connection.read(ASK_LIMIT).map_err(lost)?;
+            let ask = next(&mut connection, serving.as_mut()).map_err(lost)?;
             let answer = match ask {
                 Ask::Bye => return Ok(()),
                 Ask::Mtu => Answer::Mtu {
                     found: path_mtu::find(&datagrams, ROUND_TRIP, interrupt),
                 },
-                Ask::Leaving => Answer::Leaving {
-                    seal: leaving(&datagrams, asker, interrupt),
+                Ask::Leaving => {
+                    let seal = leaving(&datagrams, asker, interrupt);
+                    left = seal.interface().map(str::to_owned);
+                    Answer::Leaving { seal }
+                }
+                Ask::MayTry => Answer::MayTry {
+                    refused: under_test(asker, None).err(),
+                },
+                Ask::Offloads => {
+                    // Earlier ones are restored before these are read.
+                    serving = None;
+                    let own = self.address.ip();
+                    match Serving::start(own, (asker, &self.token), left.as_deref()) {
+                        Ok((started, port, found)) => {
+                            serving = Some(started);
+                            Answer::Offloads {
+                                port,
+                                found: Ok(found),
+                            }
+                        }
+                        Err(reason) => Answer::Offloads {
+                            port: 0,
+                            found: Err(reason),
+                        },
+                    }
+                }
+                Ask::Apply { row } => match &mut serving {
+                    Some(serving) => serving.apply(&row),
+                    None => return Err(lost(Silence::Broken("it read no offloads".to_owned()))),
+                },
+                Ask::Still => Answer::Ready {},
+                Ask::Restore => Answer::Restored {
+                    wrong: serving.take().map(Serving::restore).unwrap_or_default(),
                 },
                 Ask::Send { ms } => {
                     let stream = self.joined(&mut connection, asker, interrupt)?;
@@ -238,6 +274,19 @@ impl Listener {
         }
         Ok(Err(io::Error::other("no connection for the stream came")))
     }
+}
+
+/// The next request. Offloads are set as they were found if none comes: they may have cut the
+/// connection.
+fn next(connection: &mut Connection, serving: Option<&mut Serving>) -> Result<Ask, Silence> {
+    let changed = serving.filter(|serving| !serving.is_as_found());
+    if let Some(serving) = changed {
+        match connection.read(REVERT_AFTER) {
+            Err(Silence::Late(_)) => serving.go_back().map_err(Silence::Broken)?,
+            read => return read,
+        }
+    }
+    connection.read(ASK_LIMIT)
 }
 
 /// The time of a stream, limited.

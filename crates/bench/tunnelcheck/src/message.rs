@@ -1,15 +1,15 @@
-//! The lines of the control connection. Version 1.
+//! The lines of the control connection. Version 2.
 
-use crate::findings::{HostFacts, Received, Seal, SendReport};
+use crate::findings::{HostFacts, HostOffloads, Received, Seal, SendReport};
 use probe::PathMtu;
 use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
 
 /// Version of the protocol; both ends must have the same.
-pub(crate) const VERSION: u32 = 1;
+pub(crate) const VERSION: u32 = 2;
 
 /// Longest line in bytes.
-pub const LINE_BYTES_MAX: usize = 4096;
+pub const LINE_BYTES_MAX: usize = 8192;
 
 /// Longest stream that a listener takes part in, in milliseconds.
 pub(crate) const STREAM_MS_MAX: u32 = 30_000;
@@ -39,6 +39,19 @@ pub enum Ask {
         /// Time in milliseconds.
         ms: u32,
     },
+    /// Report whether offloads can be tried there; nothing is changed yet.
+    MayTry,
+    /// Try which offloads can be changed, and serve probes.
+    Offloads,
+    /// Set a level of each offload.
+    Apply {
+        /// The levels in the order of [`HostOffloads`]: 0 as found, 1 the other.
+        row: Vec<u8>,
+    },
+    /// Go on: without any request the listener restores its offloads.
+    Still,
+    /// Restore all offloads.
+    Restore,
     /// The check is over.
     Bye,
 }
@@ -71,7 +84,29 @@ pub enum Answer {
         /// The finding.
         seal: Seal,
     },
-    /// To `Send` and `Receive`: the connection for the stream is awaited.
+    /// To `MayTry`.
+    MayTry {
+        /// Why offloads must not be tried there, as a clause.
+        refused: Option<String>,
+    },
+    /// To `Offloads`.
+    Offloads {
+        /// TCP port of the server of probes.
+        port: u16,
+        /// The offloads, or why there are none.
+        found: Result<HostOffloads, String>,
+    },
+    /// To `Apply`.
+    Applied {
+        /// The levels in force.
+        row: Result<Vec<u8>, String>,
+    },
+    /// To `Restore`.
+    Restored {
+        /// Offloads that are not as they were found.
+        wrong: Vec<String>,
+    },
+    /// To `Send` and `Receive`: the connection for the stream is awaited. To `Still`.
     Ready {},
     /// At the end of `Send`.
     Sent {
@@ -110,6 +145,7 @@ pub fn parse<T: DeserializeOwned>(line: &[u8]) -> Result<T, MessageError> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::findings::{Examined, Refusal};
 
     #[test]
     fn lines_are_messages_or_errors() {
@@ -137,6 +173,25 @@ mod tests {
             }),
         };
         let answer = Answer::Received { report: Ok(report) };
+        assert!(serde_json::to_vec(&answer).unwrap().len() < LINE_BYTES_MAX);
+        // Every offload of two interfaces, each refused in other words.
+        let refused = |feature: &offloads::Feature| Refusal {
+            reason: "\"".repeat(crate::features::REASON_CHARS_MAX),
+            features: vec![feature.word.to_owned()],
+        };
+        let interface = Examined {
+            name: "x".repeat(15),
+            refused: offloads::FEATURES.iter().map(refused).collect(),
+            ..Examined::default()
+        };
+        let offloads = HostOffloads {
+            interfaces: vec![interface.clone(), interface],
+            spared: Vec::new(),
+        };
+        let answer = Answer::Offloads {
+            port: u16::MAX,
+            found: Ok(offloads),
+        };
         assert!(serde_json::to_vec(&answer).unwrap().len() < LINE_BYTES_MAX);
     }
 }

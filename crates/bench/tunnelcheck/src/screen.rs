@@ -1,6 +1,6 @@
 //! The answer as one screen of 24 lines and 80 columns, and as JSON.
 
-use crate::findings::{Findings, HostFacts, RoundTrips, Seal, TwoWays, Unsealed};
+use crate::findings::{Findings, HostFacts, OffloadFindings, RoundTrips, Seal, TwoWays, Unsealed};
 use crate::verdict::{Goodput, Limit, Verdict, Way, added_ns};
 use guard::visible;
 use probe::PathMtu;
@@ -13,6 +13,8 @@ const LABEL: usize = 13;
 const REASON_CHARS_MAX: usize = 110;
 /// Lines of help: the most important come first, and `--json` has all.
 const HELP_MAX: usize = 4;
+/// Lines of offloads that hurt; `--json` has all.
+const OFFLOADS_MAX: usize = 2;
 
 /// The answer for a terminal.
 #[must_use]
@@ -40,10 +42,9 @@ pub fn screen(findings: &Findings, verdict: &Verdict) -> String {
         &format!("from here: {}", limit(verdict, Way::FromHere)),
     );
     screen.line("", &format!("to here: {}", limit(verdict, Way::ToHere)));
-    screen.line(
-        "Offloads",
-        "not tried; `cipherbench doctor --offloads` finds the one that hurts",
-    );
+    for (number, line) in offloads(&findings.offloads).iter().enumerate() {
+        screen.line(if number == 0 { "Offloads" } else { "" }, line);
+    }
     for (number, help) in verdict.help.iter().take(HELP_MAX).enumerate() {
         screen.line(if number == 0 { "What helps" } else { "" }, help);
     }
@@ -252,6 +253,38 @@ fn limit(verdict: &Verdict, way: Way) -> String {
     }
 }
 
+/// The offloads that hurt, the first ones of several; or that none does.
+fn offloads(found: &Option<Result<OffloadFindings, String>>) -> Vec<String> {
+    let found = match found {
+        None => return vec!["not tried; `--offloads` finds the one that hurts".to_owned()],
+        Some(Err(reason)) => return vec![format!("unknown: {}", clipped(reason))],
+        Some(Ok(found)) => found,
+    };
+    let mut lines: Vec<String> = found
+        .in_force()
+        .take(OFFLOADS_MAX)
+        .map(|hurting| {
+            let symptom = hurting.symptoms.first().map_or("", |it| it);
+            clipped(&format!("{}: {symptom}", hurting.causes.join(" and ")))
+        })
+        .collect();
+    let settings = found.settings;
+    if lines.is_empty() {
+        lines.push(format!(
+            "none of {settings} settings hurts ({} combinations)",
+            found.combinations
+        ));
+    }
+    match found.not_changed.len() {
+        0 => {}
+        _ => lines.push(format!(
+            "not changed: {}",
+            clipped(&found.not_changed.join("; "))
+        )),
+    }
+    lines
+}
+
 /// The answer for programs.
 #[must_use]
 pub fn json(findings: &Findings, verdict: &Verdict) -> String {
@@ -277,6 +310,11 @@ pub fn json(findings: &Findings, verdict: &Verdict) -> String {
         }),
         Err(reason) => unknown(reason),
     };
+    let offloads = match &findings.offloads {
+        None => Value::Null,
+        Some(Err(reason)) => unknown(reason),
+        Some(Ok(found)) => json!(found),
+    };
     let document = json!({
         "schema": "cipherbench-tunnel-check/1",
         "peer": findings.peer,
@@ -286,6 +324,7 @@ pub fn json(findings: &Findings, verdict: &Verdict) -> String {
         "mtu": both(&mtu),
         "idle": findings.idle.as_ref().map_or_else(|reason| unknown(reason), |idle| json!(idle)),
         "tcp": both(&tcp),
+        "offloads": offloads,
         "is_faulty": verdict.is_faulty,
         "is_incomplete": verdict.is_incomplete,
         "help": verdict.help,
@@ -297,6 +336,7 @@ pub fn json(findings: &Findings, verdict: &Verdict) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::findings::{Hurting, Remedy};
     use crate::verdict::tests::findings;
 
     const LINES_MAX: usize = 24;
@@ -325,7 +365,7 @@ Round trip   1 ms (p95 2 ms) idle
   under load 1 ms (p95 2 ms) from here; 1 ms (p95 2 ms) to here
 Limit        from here: not found: no full core, window, buffer, queue, no loss
              to here: not found: no full core, window, buffer, queue, no loss
-Offloads     not tried; `cipherbench doctor --offloads` finds the one that hurts
+Offloads     not tried; `--offloads` finds the one that hurts
 ";
         assert_eq!(shown(&findings()), expected);
     }
@@ -354,6 +394,7 @@ Offloads     not tried; `cipherbench doctor --offloads` finds the one that hurts
         stalled.round_trips = None;
         findings.streams.from_here = Ok(stalled);
         findings.streams.to_here = Err("no second connection: z".repeat(20));
+        findings.offloads = Some(Err("o ".repeat(2000)));
         let text = shown(&findings);
         assert!(
             text.contains("BLACK HOLE: 1301 to 65000 B vanish"),
@@ -366,6 +407,64 @@ Offloads     not tried; `cipherbench doctor --offloads` finds the one that hurts
         assert!(text.contains("NO, not from here"), "{text}");
         assert!(!text.contains('\u{1b}'), "{text}");
         assert!(text.contains("What helps   stop using this path"), "{text}");
+    }
+
+    #[test]
+    fn the_offload_that_hurts_is_shown_with_its_command() {
+        let mut findings = findings();
+        let hurting = Hurting {
+            causes: vec!["tso of here/wg0 = on".to_owned()],
+            symptoms: vec!["TCP from here: stalled: 131072 of 2883584 B arrived".to_owned()],
+            in_force: true,
+            confirmed: true,
+            remedies: vec![Remedy {
+                commands: vec!["here: ethtool -K wg0 tso off".to_owned()],
+                keep: Vec::new(),
+            }],
+        };
+        let would = Hurting {
+            causes: vec!["gso of here/wg0 = off".to_owned()],
+            ..Hurting::default()
+        };
+        let mut found = OffloadFindings {
+            settings: 14,
+            combinations: 12,
+            hurting: vec![hurting, would.clone()],
+            not_changed: vec!["there/eth0: lro (fixed by the driver)".to_owned()],
+            ..OffloadFindings::default()
+        };
+        findings.offloads = Some(Ok(found.clone()));
+        let text = shown(&findings);
+        let expected = "\
+Offloads     tso of here/wg0 = on: TCP from here: stalled: 131072 of 2883584 B
+             arrived
+             not changed: there/eth0: lro (fixed by the driver)
+What helps   here: ethtool -K wg0 tso off
+";
+        assert!(text.ends_with(expected), "{text}");
+        let verdict = Verdict::of(&findings);
+        assert!(verdict.is_faulty && !verdict.is_incomplete);
+        found.hurting = vec![would];
+        found.not_changed.clear();
+        findings.offloads = Some(Ok(found.clone()));
+        let text = shown(&findings);
+        assert!(
+            text.contains("none of 14 settings hurts (12 combinations)"),
+            "{text}"
+        );
+        assert!(!Verdict::of(&findings).is_faulty);
+        found.not_restored = vec!["here: tso of wg0 was on".to_owned()];
+        findings.offloads = Some(Ok(found));
+        let verdict = Verdict::of(&findings);
+        assert!(verdict.is_incomplete);
+        assert_eq!(
+            verdict.help[0],
+            "restore what the check could not: here: tso of wg0 was on"
+        );
+        findings.offloads = Some(Err("ethtool is missing (there)".to_owned()));
+        let text = shown(&findings);
+        assert!(text.contains("unknown: ethtool is missing"), "{text}");
+        assert!(Verdict::of(&findings).is_incomplete);
     }
 
     #[test]

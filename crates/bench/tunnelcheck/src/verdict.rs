@@ -1,6 +1,6 @@
 //! Conclusions from findings: goodput, its limit, faults, remedies. Pure.
 
-use crate::findings::{CpuUse, Findings, HostFacts, Seal, Stream, TwoWays};
+use crate::findings::{CpuUse, Findings, HostFacts, OffloadFindings, Seal, Stream, TwoWays};
 use probe::PathMtu;
 use serde::Serialize;
 use stats::{Estimate, Sample};
@@ -118,7 +118,8 @@ pub struct Verdict {
     pub goodput: TwoWays<Option<Goodput>>,
     /// What limits each stream; `None` if there was none.
     pub limits: TwoWays<Option<Limit>>,
-    /// Whether packets leave a host unencrypted, vanish by their length, or a stream stalls.
+    /// Whether packets leave a host unencrypted, vanish by their length, a stream stalls, or an
+    /// offload hurts.
     pub is_faulty: bool,
     /// Whether a part of the answer is unknown.
     pub is_incomplete: bool,
@@ -138,8 +139,10 @@ impl Verdict {
             matches!(findings.seal.of(way), Seal::No { .. })
                 || is_hole(way)
                 || matches!(limits.of(way), Some(Limit::Stall { .. }))
-        });
+        }) || matches!(&findings.offloads, Some(Ok(found)) if found.in_force().next().is_some());
         let is_incomplete = findings.idle.is_err()
+            || matches!(&findings.offloads, Some(Err(_)))
+            || matches!(&findings.offloads, Some(Ok(found)) if !found.not_restored.is_empty())
             || any(&|way| {
                 matches!(findings.seal.of(way), Seal::Unknown { .. })
                     || findings.mtu.of(way).is_err()
@@ -221,9 +224,20 @@ fn help(findings: &Findings, verdict: &Verdict) -> Vec<String> {
             help.push(text);
         }
     };
+    let tried = findings.offloads.as_ref();
+    let tried = tried.and_then(|found| found.as_ref().ok());
+    if let Some(found) = tried.filter(|found| !found.not_restored.is_empty()) {
+        let what = found.not_restored.join(", ");
+        add(format!("restore what the check could not: {what}"));
+    }
     for way in Way::BOTH {
         if matches!(findings.seal.of(way), Seal::No { .. }) {
             add("stop using this path for secrets until its packets are encrypted".to_owned());
+        }
+    }
+    for hurting in tried.into_iter().flat_map(OffloadFindings::in_force) {
+        if let Some(remedy) = hurting.remedies.first() {
+            add(remedy.commands.join("; "));
         }
     }
     let holes = Way::BOTH
@@ -250,10 +264,9 @@ fn help(findings: &Findings, verdict: &Verdict) -> Vec<String> {
             Way::ToHere => (&findings.there, "there", "here"),
         };
         match verdict.limits.of(way) {
-            Some(Limit::Core { .. }) => add(
-                "a full core: `cipherbench doctor --offloads` finds an offload that costs it"
-                    .to_owned(),
-            ),
+            Some(Limit::Core { .. }) if tried.is_none() => {
+                add("a full core: `--offloads` finds an offload that costs it".to_owned());
+            }
             Some(Limit::ReceiveWindow { .. }) => add(format!(
                 "{at_receiver}: sysctl -w net.ipv4.tcp_rmem='4096 131072 67108864'"
             )),

@@ -19,6 +19,7 @@ fn question<'a>(peer: SocketAddr, token: &'a Token, interrupt: &'a Interrupt) ->
         peer,
         token,
         seconds: 2,
+        offloads: false,
         interrupt,
         notice: |_| (),
     }
@@ -110,6 +111,27 @@ fn an_end_that_goes_away_ends_the_other_one() {
         matches!(lost, Err(CheckError::Lost { .. } | CheckError::NoClient(_))),
         "{lost:?}"
     );
+}
+
+#[test]
+fn offloads_of_the_loopback_interface_are_not_tried() {
+    let (token, interrupt) = (Token::new().unwrap(), Interrupt::new());
+    let listener = Listener::open(here(), token.clone()).unwrap();
+    let peer = listener.address();
+    let listening = thread::spawn(move || listener.serve(WAIT, &Interrupt::new(), |_| ()));
+    let question = Question {
+        offloads: true,
+        ..question(peer, &token, &interrupt)
+    };
+    let refused = ask(&question).unwrap_err();
+    assert_eq!(refused.outcome(), Outcome::Impossible);
+    let words = refused.to_string();
+    // Of a user other than root the first reason.
+    assert!(
+        words.starts_with("offloads cannot be tried here: "),
+        "{words}"
+    );
+    assert!(listening.join().unwrap().is_err());
 }
 
 #[test]

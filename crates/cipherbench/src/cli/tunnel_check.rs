@@ -28,6 +28,10 @@ pub(crate) struct TunnelCheck {
     /// Seconds of TCP in each direction
     #[arg(long, value_name = "N", default_value_t = 10, value_parser = whole::<u32>(2, 30))]
     pub(crate) seconds: u32,
+    /// Also search the offload that breaks or slows the tunnel, up to 60 s more: needs root at both
+    /// ends, changes offloads of the tunnel's interfaces, and restores them
+    #[arg(long, conflicts_with = "listen")]
+    pub(crate) offloads: bool,
     /// Print the answer as JSON
     #[arg(long, conflicts_with = "listen")]
     pub(crate) json: bool,

@@ -82,6 +82,7 @@ fn question(
         peer,
         token,
         seconds: arguments.seconds,
+        offloads: arguments.offloads,
         interrupt,
         notice: notice(arguments),
     })?)

@@ -284,6 +284,8 @@ fn main() -> ExitCode {
             without_the_right_to_look_encryption_is_unknown,
             vxlan_is_not_encrypted,
             a_black_hole_of_the_mtu_is_named,
+            an_ended_search_restores_every_offload_at_both_ends,
+            an_offload_that_hurts_is_named,
             ipv6_is_checked_as_ipv4_is,
         ),
         tests!(no_lab, soak: a_short_soak_gives_every_frame_one_end),

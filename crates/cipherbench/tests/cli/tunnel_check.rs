@@ -1,5 +1,11 @@
 //! `tunnel-check` between two networks, by two processes of the program.
 
+mod offloads;
+
+pub(crate) use offloads::{
+    an_ended_search_restores_every_offload_at_both_ends, an_offload_that_hurts_is_named,
+};
+
 use crate::encrypt::{Networks, terminate};
 use crate::support::{Ended, Sandbox, end, finish, kill, read_line, start};
 use nix::sys::signal::SIGINT;

@@ -8,7 +8,8 @@ use crate::{ProbeError, datagrams, failed, path_mtu, stream};
 use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
 use std::io::{self, BufRead, BufReader, Write};
-use std::net::{IpAddr, Ipv4Addr, SocketAddr, TcpListener, TcpStream, UdpSocket};
+use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr, TcpListener, TcpStream, UdpSocket};
+use std::os::fd::AsFd;
 use std::time::{Duration, Instant};
 
 /// Time for a line of the control connection: a check, its drain, and retransmissions.
@@ -23,6 +24,8 @@ const MTU_LIMIT: Duration = Duration::from_secs(5);
 /// Longest check that a server plays a part in.
 const CHECK_MS_MAX: u64 = 10_000;
 const LINE_BYTES_MAX: u64 = 4096;
+/// Longest wait for a caller, after which the end is looked at.
+const ACCEPT_STEP: Duration = Duration::from_millis(100);
 
 /// A request of the caller.
 #[derive(Debug, Clone, Copy, Serialize, Deserialize)]
@@ -51,6 +54,33 @@ struct Port {
     port: u16,
 }
 
+/// The callers of a server that strangers can reach, and its end.
+pub struct Access<'a> {
+    /// The only caller's address.
+    pub caller: IpAddr,
+    /// Whether a caller's first line is the secret.
+    pub is_secret: &'a dyn Fn(&str) -> bool,
+    /// Whether the server shall end.
+    pub is_over: &'a dyn Fn() -> bool,
+}
+
+/// The checks that a caller makes.
+#[derive(Debug, Clone, Copy)]
+pub struct Call<'a> {
+    /// The server.
+    pub server: SocketAddr,
+    /// Its secret, if it demands one.
+    pub secret: Option<&'a str>,
+    /// Time of each check in milliseconds.
+    pub check_ms: u64,
+    /// Length of the long datagrams' payload in bytes.
+    pub datagram_bytes: u16,
+    /// The checks; empty: all.
+    pub checks: &'a [(Way, Check)],
+    /// Whether the largest packet is searched first.
+    pub mtu: bool,
+}
+
 /// Plays a station's part; a caller prints its [`Findings`].
 ///
 /// # Errors
@@ -61,7 +91,7 @@ pub fn play(spec: &str, mut out: impl Write) -> Result<(), ProbeError> {
             let listener = TcpListener::bind((Ipv4Addr::UNSPECIFIED, port));
             let listener = listener.map_err(failed("cannot listen for probes"))?;
             writeln!(out, "{READY}").map_err(failed("cannot report"))?;
-            serve(&listener)
+            serve(&listener, None)
         }
         Spec::Call {
             target,
@@ -70,8 +100,14 @@ pub fn play(spec: &str, mut out: impl Write) -> Result<(), ProbeError> {
             datagram_bytes,
             checks,
         } => {
-            let server = (target, port).into();
-            let findings = call(server, check_ms, datagram_bytes, &checks)?;
+            let findings = call(&Call {
+                server: (target, port).into(),
+                secret: None,
+                check_ms,
+                datagram_bytes,
+                checks: &checks,
+                mtu: true,
+            })?;
             serde_json::to_writer(&mut out, &findings)?;
             Ok(())
         }
@@ -79,18 +115,42 @@ pub fn play(spec: &str, mut out: impl Write) -> Result<(), ProbeError> {
 }
 
 /// Serves one caller after the other: they never come together, and one that went away is replaced
-/// by the next.
-fn serve(listener: &TcpListener) -> Result<(), ProbeError> {
+/// by the next. Without `access` every caller is served, and the server does not end.
+///
+/// # Errors
+/// When connections cannot be accepted.
+pub fn serve(listener: &TcpListener, access: Option<&Access<'_>>) -> Result<(), ProbeError> {
+    let refused = failed("cannot accept probes");
     let payload = Payload::new();
+    listener
+        .set_nonblocking(access.is_some())
+        .map_err(&refused)?;
     loop {
-        let (connection, caller) = listener.accept().map_err(failed("cannot accept probes"))?;
+        if let Some(access) = access {
+            if (access.is_over)() {
+                return Ok(());
+            }
+            // Its end, or that of its time, is seen at the next turn.
+            let _ = port::wait_readable(&[listener.as_fd()], Some(ACCEPT_STEP));
+        }
+        let (connection, caller) = match listener.accept() {
+            Err(error) if access.is_some() && port::is_timeout(&error) => continue,
+            accepted => accepted.map_err(&refused)?,
+        };
+        if access.is_some_and(|access| access.caller != caller.ip()) {
+            continue;
+        }
+        let lines = connection
+            .set_nonblocking(false)
+            .and_then(|()| Lines::new(connection))
+            .map_err(failed("cannot use a connection"))?;
         // A caller that is cut off may come again.
         let _ = Server {
-            lines: Lines::new(connection).map_err(failed("cannot use a connection"))?,
+            lines,
             caller: caller.ip(),
             payload: &payload,
         }
-        .serve();
+        .serve(access);
     }
 }
 
@@ -115,12 +175,21 @@ impl Lines {
     }
 
     fn read<T: DeserializeOwned>(&mut self) -> io::Result<T> {
+        Ok(serde_json::from_str(&self.line()?)?)
+    }
+
+    fn line(&mut self) -> io::Result<String> {
         let mut line = String::new();
         let mut limited = io::Read::take(&mut self.reader, LINE_BYTES_MAX);
         if limited.read_line(&mut line)? == 0 {
             return Err(io::ErrorKind::UnexpectedEof.into());
         }
-        Ok(serde_json::from_str(&line)?)
+        Ok(line)
+    }
+
+    /// The address of a further socket of this end.
+    fn own(&self) -> io::Result<SocketAddr> {
+        Ok((self.reader.get_ref().local_addr()?.ip(), 0).into())
     }
 
     /// Whether a line has arrived.
@@ -150,7 +219,12 @@ struct Server<'a> {
 }
 
 impl Server<'_> {
-    fn serve(mut self) -> io::Result<()> {
+    fn serve(mut self, access: Option<&Access<'_>>) -> io::Result<()> {
+        if let Some(access) = access
+            && !(access.is_secret)(self.lines.line()?.trim_end())
+        {
+            return Err(io::ErrorKind::PermissionDenied.into());
+        }
         loop {
             match self.lines.read()? {
                 Request::Tcp { way, ms } => self.tcp(way, limited(ms))?,
@@ -167,7 +241,7 @@ impl Server<'_> {
     }
 
     fn tcp(&mut self, way: Way, time: Duration) -> io::Result<()> {
-        let listener = TcpListener::bind((Ipv4Addr::UNSPECIFIED, 0))?;
+        let listener = TcpListener::bind(self.lines.own()?)?;
         let port = listener.local_addr()?.port();
         self.lines.write(&Port { port })?;
         listener.set_nonblocking(true)?;
@@ -196,7 +270,7 @@ impl Server<'_> {
     }
 
     fn udp(&mut self, way: Way, kind: Datagrams, time: Duration, bytes: u16) -> io::Result<()> {
-        let socket = UdpSocket::bind((Ipv4Addr::UNSPECIFIED, 0))?;
+        let socket = UdpSocket::bind(self.lines.own()?)?;
         let port = socket.local_addr()?.port();
         self.lines.write(&Port { port })?;
         let counts = self.hear(&socket).and_then(|()| match way {
@@ -213,7 +287,7 @@ impl Server<'_> {
     }
 
     fn mtu(&mut self, way: Way) -> io::Result<()> {
-        let socket = UdpSocket::bind((Ipv4Addr::UNSPECIFIED, 0))?;
+        let socket = UdpSocket::bind(self.lines.own()?)?;
         let port = socket.local_addr()?.port();
         self.lines.write(&Port { port })?;
         let found = self.hear(&socket).and_then(|()| match way {
@@ -246,25 +320,30 @@ fn limited(ms: u64) -> Duration {
     Duration::from_millis(ms.min(CHECK_MS_MAX))
 }
 
-fn call(
-    server: SocketAddr,
-    ms: u64,
-    bytes: u16,
-    checks: &[(Way, Check)],
-) -> Result<Findings, ProbeError> {
+/// Makes checks against a server.
+///
+/// # Errors
+/// When the server cannot be reached at all.
+pub fn call(calls: &Call<'_>) -> Result<Findings, ProbeError> {
+    let Call {
+        check_ms: ms,
+        datagram_bytes: bytes,
+        checks,
+        ..
+    } = *calls;
     let is_wanted = |way, check| checks.is_empty() || checks.contains(&(way, check));
     let payload = Payload::new();
     let mut findings = Findings::default();
     let mut connection = None;
-    for way in Way::BOTH {
+    for way in Way::BOTH.into_iter().filter(|_| calls.mtu) {
         let request = Request::Mtu { way };
-        let mtu = on(&mut connection, server, |caller| caller.mtu(request, way))?;
+        let mtu = on(&mut connection, calls, |caller| caller.mtu(request, way))?;
         findings.mtu.push((way, mtu));
     }
     for way in Way::BOTH {
         if is_wanted(way, Check::Tcp) {
             let request = Request::Tcp { way, ms };
-            let tcp = on(&mut connection, server, |caller| {
+            let tcp = on(&mut connection, calls, |caller| {
                 caller.tcp(request, way, ms, &payload)
             })?;
             findings.tcp.push((way, tcp));
@@ -277,7 +356,7 @@ fn call(
                 ms,
                 bytes,
             };
-            let udp = on(&mut connection, server, |caller| {
+            let udp = on(&mut connection, calls, |caller| {
                 caller.udp(request, (way, kind), (ms, bytes), &payload)
             })?;
             findings.udp.push((way, kind, udp));
@@ -290,12 +369,12 @@ fn call(
 /// server that cannot be reached at all is an error of the probe.
 fn on<T>(
     connection: &mut Option<Caller>,
-    server: SocketAddr,
+    calls: &Call<'_>,
     check: impl FnOnce(&mut Caller) -> io::Result<Result<T, String>>,
 ) -> Result<Result<T, String>, ProbeError> {
     let mut caller = match connection.take() {
         Some(caller) => caller,
-        None => Caller::new(server).map_err(failed("cannot reach the server of probes"))?,
+        None => Caller::new(calls).map_err(failed("cannot reach the server of probes"))?,
     };
     match check(&mut caller) {
         Ok(found) => {
@@ -312,8 +391,12 @@ struct Caller {
 }
 
 impl Caller {
-    fn new(server: SocketAddr) -> io::Result<Self> {
+    fn new(calls: &Call<'_>) -> io::Result<Self> {
+        let server = calls.server;
         let connection = TcpStream::connect_timeout(&server, CONNECT_LIMIT)?;
+        if let Some(secret) = calls.secret {
+            (&connection).write_all(format!("{secret}\n").as_bytes())?;
+        }
         let lines = Lines::new(connection)?;
         Ok(Self { lines, server })
     }
@@ -411,7 +494,11 @@ impl Caller {
 }
 
 fn connected(server: SocketAddr) -> io::Result<UdpSocket> {
-    let socket = UdpSocket::bind((Ipv4Addr::UNSPECIFIED, 0))?;
+    let any = match server {
+        SocketAddr::V4(_) => IpAddr::from(Ipv4Addr::UNSPECIFIED),
+        SocketAddr::V6(_) => IpAddr::from(Ipv6Addr::UNSPECIFIED),
+    };
+    let socket = UdpSocket::bind((any, 0))?;
     socket.connect(server)?;
     Ok(socket)
 }

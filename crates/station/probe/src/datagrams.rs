@@ -256,8 +256,11 @@ pub(crate) fn receive(
     payload: &Payload,
     is_over: impl Fn() -> bool,
 ) -> io::Result<DatagramCounts> {
-    setsockopt(socket, sockopt::IpRecvTos, &true)?;
-    setsockopt(socket, sockopt::Ipv4RecvTtl, &true)?;
+    // IPv6 has no marked datagrams, so that nothing is compared there.
+    if socket.local_addr()?.is_ipv4() {
+        setsockopt(socket, sockopt::IpRecvTos, &true)?;
+        setsockopt(socket, sockopt::Ipv4RecvTtl, &true)?;
+    }
     if kind == Datagrams::Trains {
         setsockopt(socket, sockopt::UdpGroSegment, &true)?;
     }

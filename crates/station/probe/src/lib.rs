@@ -18,7 +18,7 @@ mod payload;
 mod spec;
 mod stream;
 
-pub use control::play;
+pub use control::{Access, Call, call, play, serve};
 pub use path_mtu::{LEAST_BYTES, largest_packet};
 pub use spec::{
     Check, DatagramCounts, Datagrams, Findings, PathMtu, READY, Spec, StreamCounts, Way,

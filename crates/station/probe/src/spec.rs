@@ -85,6 +85,13 @@ impl Check {
         Self::Udp(Datagrams::Unchecked),
         Self::Udp(Datagrams::Marked),
     ];
+
+    /// The checks over IPv6, where neither UDP without a checksum nor marked datagrams are sent.
+    pub const IPV6: [Self; 3] = [
+        Self::Tcp,
+        Self::Udp(Datagrams::Single),
+        Self::Udp(Datagrams::Trains),
+    ];
 }
 
 impl fmt::Display for Check {

@@ -63,6 +63,7 @@ pub(crate) fn findings() -> Findings {
         mtu: both(|_| Ok(mtu)),
         idle: Ok(trips(MS)),
         streams: both(|_| Ok(stream())),
+        offloads: None,
         took_ms: 27_000,
     }
 }
@@ -103,7 +104,7 @@ fn each_limit_is_found_and_has_its_remedy() {
             cpu: cpu(97).unwrap()
         })
     );
-    assert!(verdict.help[0].contains("doctor --offloads"));
+    assert!(verdict.help[0].contains("`--offloads` finds"));
     let verdict = changed(|stream| stream.sender.receiver_limited_us = 9_000_000);
     assert_eq!(
         verdict.limits.from_here,

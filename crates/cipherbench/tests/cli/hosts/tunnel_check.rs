@@ -31,10 +31,12 @@ pub(crate) fn a_tunnel_is_checked_over_ssh_and_nothing_is_left() {
         "{}:/usr/sbin:/usr/bin:/sbin:/bin",
         sandbox.path("bin").display()
     );
-    let check = |address: &str, host: &str| {
+    let check_with = |address: &str, host: &str, more: &[&str]| {
         let words = ["tunnel-check", address, "--ssh", host, "--seconds", "2"];
+        let words = [&words, more].concat();
         end(hosts.program(&sandbox, &words).env("PATH", &path))
     };
+    let check = |address: &str, host: &str| check_with(address, host, &[]);
     let ended = check("10.99.1.2", "right").exits(1);
     let first = ended.stdout.lines().next().unwrap_or_default();
     assert!(
@@ -51,6 +53,11 @@ pub(crate) fn a_tunnel_is_checked_over_ssh_and_nothing_is_left() {
         let is_old = |folder: &str| before.lines().any(|old| old == folder);
         (is_free && folders.lines().all(is_old)).then_some(())
     };
+    wait_for("a host without the program", is_gone);
+    // The session itself would be cut.
+    check_with("10.99.1.2", "right", &["--offloads"])
+        .exits(3)
+        .says("offloads cannot be tried here: an ssh session with 10.99.1.2 goes over t1");
     wait_for("a host without the program", is_gone);
     // An address that is not of that host: the other end says so, and goes.
     check("10.99.0.2", "right")
