@@ -18,6 +18,7 @@
 
 mod address;
 mod ask;
+mod asker;
 mod connection;
 mod cpu;
 mod datagrams;
@@ -41,7 +42,8 @@ mod under_test;
 mod verdict;
 
 pub use address::{listening_address, peer_address};
-pub use ask::{Question, ask};
+pub use ask::ask;
+pub use asker::Question;
 pub use datagrams::is_of_check;
 pub use error::{CheckError, Outcome};
 pub use findings::{

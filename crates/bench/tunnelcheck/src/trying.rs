@@ -3,7 +3,7 @@
 //! Each end changes its own interfaces. The listener restores them by itself if it hears nothing
 //! for [`REVERT_AFTER`], so that a combination that cuts the connection costs time and no host.
 
-use crate::ask::Asker;
+use crate::asker::{Asker, unexpected};
 use crate::error::CheckError;
 use crate::features::Offloads;
 use crate::findings::{Examined, Hurting, OffloadFindings, Remedy};
@@ -49,7 +49,7 @@ pub(crate) fn offloads(
             Ok(found) => (port, found),
             Err(reason) => return Ok(Err(format!("{reason} (there)"))),
         },
-        other => return Err(crate::ask::unexpected(&other)),
+        other => return Err(unexpected(&other)),
     };
     let mut settings = settings(NodeId::A, own.interfaces());
     let of_here = settings.len();
@@ -164,7 +164,7 @@ impl Trying<'_, '_> {
         match self.talk(&Ask::Apply { row: row.to_vec() })? {
             Answer::Applied { row: Ok(now) } if now.len() == row.len() => Ok(now),
             Answer::Applied { row: Err(reason) } => Err(lost(format!("there: {reason}"))),
-            other => Err(crate::ask::unexpected(&other)),
+            other => Err(unexpected(&other)),
         }
     }
 
@@ -178,7 +178,7 @@ impl Trying<'_, '_> {
                 wrong.extend(there.into_iter().map(|it| format!("there: {it}")));
                 Ok(wrong)
             }
-            other => Err(crate::ask::unexpected(&other)),
+            other => Err(unexpected(&other)),
         }
     }
 
