@@ -13,7 +13,7 @@ CHAOS ?= 7 20 500 220
 export PATH := $(PATH):$(HOME)/.cargo/bin
 
 .DEFAULT_GOAL := help
-.PHONY: help setup run test build attack bench-capture bench-device bench-direct bench-fleet bench-frames bench-gost bench-handshakes bench-hosts bench-http bench-ike bench-impair bench-lane bench-memory bench-peers bench-report bench-search campaigns chaos cluster compare-power explore truth emulate soak fuzz fuzz-all lint fmt doc docs tutorials pictures dashboards deny hardening sbom reproducible dist install kernel kubernetes python token peers clean bisect-power dist-test replicas
+.PHONY: help setup run test build attack bench-capture bench-device bench-direct bench-fleet bench-frames bench-gost bench-handshakes bench-hosts bench-http bench-ike bench-impair bench-lane bench-memory bench-peers bench-report bench-search campaigns chaos cluster compare-power explore truth emulate soak fuzz fuzz-all lint fmt doc docs tutorials pictures dashboards deny hardening sbom reproducible dist install kernel kubernetes python token peers clean bisect-lab bisect-power dist-test replicas
 
 help: ## List the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-16s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -83,6 +83,9 @@ bench-report: build ## Time and memory of `report` and `compare` on runs of 10 0
 
 bench-search: ## Trials and time of each search on simulated devices
 	cargo run --release --locked --package cipherbench-search --example compare
+
+bisect-lab: ## Bisect a delay of 2 % in our encryptor at one of 32 commits, in a real lab (root; CIPHERBENCH_PAIRS=800; up to an hour)
+	cargo test --locked --package cipherbench --test cli -- --ignored a_delay_of_2_percent
 
 bisect-power: ## How often a bisection finds the changed one of simulated versions, accuses another, and how long it takes (ARGS=1000: bisections)
 	cargo run --release --locked --package cipherbench-bisect --example power -- $(ARGS)

@@ -252,3 +252,46 @@ impl Report<'_> {
         serde_json::to_string_pretty(&value).expect("a value can be written as JSON") + "\n"
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::setting::Place;
+    use testbed::NodeId;
+
+    #[test]
+    fn features_that_the_driver_refuses_are_listed_with_its_words() {
+        let refused = |feature, on, reason: &str| Refused {
+            at: Place {
+                node: NodeId::Gw1,
+                interface: "w0".to_owned(),
+            },
+            feature,
+            on,
+            reason: reason.to_owned(),
+        };
+        let words = "netlink error: Operation not supported";
+        let refused = [
+            refused("lro", false, "fixed by the driver"),
+            refused("gro", true, words),
+            refused("rx-gro-hw", false, "fixed by the driver"),
+        ];
+        let result = Examination::default();
+        let report = Report {
+            path: "path",
+            settings: &[],
+            refused: &refused,
+            result: &result,
+            took: Duration::from_secs(1),
+        };
+        let listed = "Not changed, because the driver refuses:\n  \
+                      gw1/w0 (fixed by the driver): lro off, rx-gro-hw off\n  \
+                      gw1/w0 (netlink error: Operation not supported): gro on\n";
+        let text = report.text();
+        assert!(text.ends_with(listed), "{text}");
+        // A refusal is no fault of the path.
+        assert!(report.is_fit());
+        let json: Value = serde_json::from_str(&report.json()).unwrap();
+        assert_eq!(json["refused"].as_array().map(Vec::len), Some(2), "{json}");
+    }
+}

@@ -59,7 +59,27 @@ pub fn prepare(
         dut.software.found = Some(found);
     }
     warn_of_equal(&known, reporter);
+    name_ends(&known, reporter);
     Ok(())
+}
+
+/// Versions need not interoperate: no cell has two of them.
+fn name_ends(known: &[(Adapter, Software, FoundProgram)], reporter: &Reporter) {
+    let mut named: Vec<&Adapter> = Vec::new();
+    for (adapter, ..) in known {
+        let of_it = known.iter().filter(|(other, ..)| other == adapter);
+        let versions: Vec<_> = of_it
+            .filter_map(|(_, it, _)| it.version.as_deref())
+            .collect();
+        if versions.len() > 1 && !named.contains(&adapter) {
+            named.push(adapter);
+            reporter.notice(&format!(
+                "versions {} of {}: each is measured with itself at both ends\n",
+                versions.join(", "),
+                adapter.kind()
+            ));
+        }
+    }
 }
 
 /// The path of a built program in the store.

@@ -330,6 +330,7 @@ fn main() -> ExitCode {
             versions_are_built_once_and_measured_side_by_side,
             two_versions_of_wireguard_go_are_built_from_their_module_and_compared,
             a_program_that_changes_ends_the_run_it_belongs_to,
+            versions_that_do_not_interoperate_are_measured_with_themselves,
         ),
         tests!(no_lab, runs:
             a_run_ends_in_a_table_and_every_document,
@@ -377,6 +378,11 @@ fn main() -> ExitCode {
             the_commit_of_32_that_slows_a_tunnel_is_named,
             the_set_with_a_small_window_is_named,
         ),
+        // About an hour: `make bisect-lab`.
+        tests!(no_lab, bisect: a_delay_of_2_percent_at_one_of_32_commits_accuses_no_other)
+            .into_iter()
+            .map(|test| test.with_ignored_flag(true))
+            .collect(),
         tests!(no_lab, version_settings: a_smaller_window_is_applied_compared_and_restored),
         tests!(no_lab, runs: json_output_is_pure_and_quiet_prints_nothing_else),
         tests!(no_lab, faults: doctor_applies_settings_and_reverts_them_exactly),

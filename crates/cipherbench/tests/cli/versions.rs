@@ -117,6 +117,49 @@ pub(crate) fn versions_are_built_once_and_measured_side_by_side() {
     assert_eq!(builds(), "old\nnew\nold\nnew\n");
 }
 
+/// A version that refuses to run while a peer has another one.
+fn unsociable(sandbox: &Sandbox, version: &str) {
+    let peers = sandbox.path("peers");
+    let peers = peers.display();
+    let line = format!(
+        r#"# {version}
+if [ "$1" = encrypt ]; then
+  for peer in {peers}/*; do
+    if kill -0 "${{peer##*/}}" 2>/dev/null && [ "$(cat "$peer")" != {version} ]; then
+      echo "protocol {version}, but the peer has $(cat "$peer")" >&2
+      exit 1
+    fi
+  done
+  echo {version} > {peers}/$$
+fi
+exec {PROGRAM} "$@""#
+    );
+    script(sandbox, version, &line);
+}
+
+pub(crate) fn versions_that_do_not_interoperate_are_measured_with_themselves() {
+    let sandbox = Sandbox::new();
+    sandbox.make_folder("peers");
+    unsociable(&sandbox, "one");
+    unsociable(&sandbox, "two");
+    // A live process of the other version.
+    let other = format!("peers/{}", std::process::id());
+    sandbox.write(&other, "one");
+    let refused = end(sandbox.command("sh").args(["two", "encrypt"])).exits(1);
+    refused.says("protocol two, but the peer has one");
+    fs::remove_file(sandbox.path(&other)).expect("our own file");
+    let keys = "      program: { one: ./one, two: ./two }\n";
+    let ended = sandbox.measures(&mut run(&sandbox, &campaign(keys, 1)));
+    let words = "versions one, two of cipherbench: each is measured with itself at both ends";
+    ended.says(words);
+    // Both gateways start it, and both run it again to open the networks.
+    let ran = fs::read_dir(sandbox.path("peers")).expect("our own folder");
+    let ran = ran.map(|entry| fs::read_to_string(entry.expect("an entry").path()));
+    let ran: Vec<String> = ran.collect::<Result<_, _>>().expect("UTF-8");
+    let starts = ["one\n", "two\n"].map(|version| ran.iter().filter(|it| *it == version).count());
+    assert_eq!(starts, [4, 4]);
+}
+
 pub(crate) fn a_program_that_changes_ends_the_run_it_belongs_to() {
     let sandbox = Sandbox::new();
     wrapper(&sandbox, "one");
