@@ -47,6 +47,7 @@ pub(crate) enum Tool {
         dscp: Vec<Spanned<Option<Dscp>>>,
         loaded: bool,
         route: bool,
+        load_dscp: Vec<Dscp>,
     },
     Http(HttpAxes),
     Flows(FlowAxes),
@@ -238,7 +239,14 @@ fn ping(map: &Map<'_>, mtu: &[Spanned<u16>]) -> Result<Tool, Reported> {
     });
     let payload: Vec<Spanned<u16>> = axes.get("payload");
     let dscp = axes.read("dscp", dscp);
-    let (loaded, route) = (map.get("loaded"), map.get("route"));
+    let (loaded, route) = (map.get::<bool>("loaded"), map.get("route"));
+    let load_dscp = map.with_default("load_dscp", Vec::new(), |node| {
+        if matches!(loaded, Ok(false)) {
+            let what = "without `loaded` there is no load";
+            return Err(node.mistake(what, "write `loaded: on`, or remove `load_dscp`"));
+        }
+        load_classes(node)
+    });
 
     let headers = IPV4_HEADER_BYTES + ICMP_HEADER_BYTES;
     let given = payload
@@ -267,6 +275,21 @@ fn ping(map: &Map<'_>, mtu: &[Spanned<u16>]) -> Result<Tool, Reported> {
         dscp,
         loaded: loaded?,
         route: route?,
+        load_dscp: load_dscp?,
+    })
+}
+
+/// The classes of loads in parallel, each once.
+fn load_classes(node: Node<'_>) -> Result<Vec<Dscp>, Reported> {
+    let mut read = Vec::new();
+    node.one_or_many(|item| {
+        let class = item.choice::<Dscp>("codepoint")?;
+        if read.contains(&class) {
+            let what = format!("`{}` is given twice", class.name());
+            return Err(item.mistake(what, "one load a class: remove one"));
+        }
+        read.push(class);
+        Ok(class)
     })
 }
 
@@ -332,9 +355,11 @@ impl ToolTrial {
                 dscp,
                 loaded,
                 route,
+                load_dscp,
             } => {
                 let axes = (payload.as_slice(), dscp.as_slice());
-                self.ping(trial, grid, (*count, *interval), axes, (*loaded, *route))
+                let more = (*loaded, *route, load_dscp.as_slice());
+                self.ping(trial, grid, (*count, *interval), axes, more)
             }
             Tool::Http(axes) => {
                 let grid = axes.over(cores(grid, &axes.cores), |point| &mut point.http);
@@ -415,7 +440,7 @@ impl ToolTrial {
         grid: Settled<'a>,
         (count, interval): (u32, Duration),
         (payload, dscp): (&'a [Spanned<u16>], &'a [Spanned<Option<Dscp>>]),
-        (loaded, route): (bool, bool),
+        (loaded, route, load_dscp): (bool, bool, &'a [Dscp]),
     ) -> Grid<'a, Point<'a>> {
         let grid = grid
             .over(Axis::Payload, payload, |point, payload| {
@@ -432,6 +457,7 @@ impl ToolTrial {
                 payload_bytes: point.payload,
                 loaded,
                 route,
+                load_dscp: load_dscp.to_vec(),
             };
             point.with(trial, false, measurement)
         })

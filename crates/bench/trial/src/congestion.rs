@@ -58,6 +58,23 @@ pub(crate) fn of_port(
     Ok(None)
 }
 
+/// Returns the payload that the connections of a port carried from this station and to it, in
+/// bytes.
+pub(crate) fn carried(bench: &dyn Bench, id: NodeId, port: u16) -> Result<[u64; 2], LabError> {
+    let filter = format!("( sport = :{port} or dport = :{port} )");
+    let show = ["ss", "-tinH", "state", "established", &filter];
+    Ok(bytes(&bench.node(id).output(show)?))
+}
+
+/// From the output of `ss -ti`: counts that are 0 are not printed.
+fn bytes(output: &str) -> [u64; 2] {
+    ["bytes_acked:", "bytes_received:"].map(|key| {
+        let words = output.split_whitespace();
+        let counts = words.filter_map(|word| word.strip_prefix(key)?.parse::<u64>().ok());
+        counts.fold(0, u64::saturating_add)
+    })
+}
+
 /// Returns the congestion control in the output of `ss -ti`: the last word before the first one
 /// with a value, `ts sack cubic wscale:7,7 rto:204`.
 fn shown(output: &str) -> Option<&str> {
@@ -77,5 +94,14 @@ mod tests {
         assert_eq!(shown(output), Some("bbr"));
         assert_eq!(shown("0 0 127.0.0.1:5998 127.0.0.1:40032\n"), None);
         assert_eq!(shown(""), None);
+    }
+
+    #[test]
+    fn the_bytes_of_all_connections_are_added_up() {
+        let output = "0 0 10.0.0.1:40032 10.0.0.2:5201\n\t cubic rto:201 bytes_sent:200 bytes_acked:180 \
+                      bytes_received:7 segs_out:3\n\
+                      0 0 10.0.0.1:40034 10.0.0.2:5201\n\t cubic rto:201 bytes_received:5000\n";
+        assert_eq!(bytes(output), [180, 5007]);
+        assert_eq!(bytes(""), [0, 0]);
     }
 }

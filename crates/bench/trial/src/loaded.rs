@@ -1,5 +1,6 @@
 //! Round trips under TCP load, as Flent's RRUL test measures them: the echo requests of the idle
-//! path again, while iperf3 loads it from A to B, from B to A, and both ways.
+//! path again, while iperf3 loads it from A to B, from B to A, and both ways; by one connection, or
+//! by one of each class of service in parallel.
 
 use crate::command::{BASE_PORT, Commands, iperf3_option};
 use crate::congestion;
@@ -7,8 +8,8 @@ use crate::error::TrialError;
 use crate::iperf3::Sessions;
 use crate::reading::Counters;
 use crate::tools::{ALIVE_STEP, STOP_GRACE, Tools, await_end, latency, tool_error};
-use journal::record::LoadedLatency;
-use plan::{FlowDirection, TransferDirection};
+use journal::record::{LoadedClass, LoadedLatency};
+use plan::{Dscp, FlowDirection, TransferDirection};
 use std::time::{Duration, Instant};
 use testbed::protocol::{Program, Ready};
 use testbed::{Bench, Interrupt, NodeId, RunningDut};
@@ -30,6 +31,8 @@ pub(crate) struct Loaded<'a> {
     pub(crate) interrupt: &'a Interrupt,
     /// Whether it may damage packets itself.
     pub(crate) path_damages: bool,
+    /// Classes of the load; empty: one connection without a class.
+    pub(crate) classes: &'a [Dscp],
 }
 
 /// Sends the echo requests of `commands` once more under each load. The commands are added to
@@ -48,31 +51,50 @@ pub(crate) fn measure(
         .ok_or_else(|| failed("no ping is planned".to_owned()))?;
     let requests = Duration::from_nanos(commands.timing.run_ns);
     let target = path.bench.target();
-    let loads = TransferDirection::ALL.map(|(_, direction)| Load {
-        path,
-        direction,
-        ping,
-        server: iperf3(
-            &format!("-s -1 -J -p {BASE_PORT}"),
-            &commands.cores.b,
-            Ready::Listening(BASE_PORT),
-        ),
-        client: iperf3(
-            &format!(
-                "-c {target} -p {BASE_PORT} -J -t {}{} --connect-timeout 3000",
-                // The load must outlast the requests however late they are: a load that ends first
-                // fails the trial.
-                (requests * REQUESTS_LATE + END_LIMIT + LOAD_AROUND).as_secs(),
-                iperf3_option(direction)
+    // The load must outlast the requests however late they are: a load that ends first fails the
+    // trial.
+    let seconds = (requests * REQUESTS_LATE + END_LIMIT + LOAD_AROUND).as_secs();
+    let stream = |direction, class: Option<Dscp>, port| {
+        let tos = class.map_or_else(String::new, |class| format!(" -S {}", class.tos()));
+        Stream {
+            class,
+            port,
+            server: iperf3(
+                &format!("-s -1 -J -p {port}"),
+                &commands.cores.b,
+                Ready::Listening(port),
             ),
-            &commands.cores.a,
-            Ready::Started,
-        ),
+            client: iperf3(
+                &format!(
+                    "-c {target} -p {port} -J -t {seconds}{}{tos} --connect-timeout 3000",
+                    iperf3_option(direction)
+                ),
+                &commands.cores.a,
+                Ready::Started,
+            ),
+        }
+    };
+    let loads = TransferDirection::ALL.map(|(_, direction)| {
+        let classes = path.classes.iter().copied().map(Some);
+        let mut streams: Vec<Stream> = classes
+            .zip(BASE_PORT..)
+            .map(|(class, port)| stream(direction, class, port))
+            .collect();
+        if streams.is_empty() {
+            streams.push(stream(direction, None, BASE_PORT));
+        }
+        Load {
+            path,
+            direction,
+            ping,
+            streams,
+        }
     });
     let mut found = Vec::new();
     for load in loads {
-        let programs = [&load.server, &load.client, load.ping];
-        words.extend(programs.map(|program| program.argv.clone()));
+        let streams = load.streams.iter();
+        let programs = streams.flat_map(|stream| [&stream.server, &stream.client]);
+        words.extend(programs.chain([load.ping]).map(|it| it.argv.clone()));
         found.push(load.run(requests)?);
     }
     Ok(found)
@@ -91,6 +113,13 @@ struct Load<'a> {
     path: Loaded<'a>,
     direction: TransferDirection,
     ping: &'a Program,
+    streams: Vec<Stream>,
+}
+
+/// One connection of a load.
+struct Stream {
+    class: Option<Dscp>,
+    port: u16,
     server: Program,
     client: Program,
 }
@@ -98,13 +127,19 @@ struct Load<'a> {
 impl Load<'_> {
     fn run(&self, requests: Duration) -> Result<LoadedLatency, TrialError> {
         let mut tools = Tools::new(self.path.bench);
-        let server = tools.start(NodeId::B, &self.server)?;
-        let client = tools.start(NodeId::A, &self.client)?;
-        // Without a connection there is no load.
-        congestion::of_port(self.path.bench, NodeId::A, BASE_PORT)?;
+        let mut running = Vec::new();
+        for stream in &self.streams {
+            let server = tools.start(NodeId::B, &stream.server)?;
+            running.push((server, tools.start(NodeId::A, &stream.client)?));
+        }
+        for stream in &self.streams {
+            // Without a connection there is no load.
+            congestion::of_port(self.path.bench, NodeId::A, stream.port)?;
+        }
         // Once the load runs: bytes from its beginning prove nothing about the time of the
         // requests.
         let before = self.link_bytes()?;
+        let classes_before = self.classes()?;
         let started = Instant::now();
         let ping = tools.start(NodeId::A, self.ping)?;
         let deadline = started + requests * REQUESTS_LATE + END_LIMIT;
@@ -120,18 +155,23 @@ impl Load<'_> {
         let left = deadline.saturating_duration_since(Instant::now());
         let ended = tools.wait(NodeId::A, ping, left)?;
         let duration_ns = started.elapsed().as_nanos() as u64;
+        let classes_after = self.classes()?;
         let after = self.link_bytes()?;
         let found = latency(NodeId::A, &ended, self.path.path_damages)?;
         let direction = self.direction.name();
         // Looked at before it is stopped here: the requests after its end would be on an idle path.
-        if let Some(ended) = self.path.bench.node(NodeId::A).status(client)? {
-            let problem = format!("the load {direction} ended before the echo requests");
-            let why = Sessions::parse(&ended.stdout).err();
-            let problem = why.map_or(problem.clone(), |why| format!("{problem}: {why}"));
-            return Err(tool_error(NodeId::A, problem, &ended));
+        for (_, client) in &running {
+            if let Some(ended) = self.path.bench.node(NodeId::A).status(*client)? {
+                let problem = format!("the load {direction} ended before the echo requests");
+                let why = Sessions::parse(&ended.stdout).err();
+                let problem = why.map_or(problem.clone(), |why| format!("{problem}: {why}"));
+                return Err(tool_error(NodeId::A, problem, &ended));
+            }
         }
-        tools.stop(NodeId::A, client, STOP_GRACE)?;
-        tools.stop(NodeId::B, server, STOP_GRACE)?;
+        for (server, client) in running {
+            tools.stop(NodeId::A, client, STOP_GRACE)?;
+            tools.stop(NodeId::B, server, STOP_GRACE)?;
+        }
         let link_bytes = [0, 1].map(|way| after[way].saturating_sub(before[way]));
         // A connection that stalls would pass all of the above.
         for way in self.direction.ways() {
@@ -150,7 +190,27 @@ impl Load<'_> {
             round_trips_ns: found.round_trips_ns,
             duration_ns,
             link_bytes,
+            classes: classes_after
+                .into_iter()
+                .zip(classes_before)
+                .map(|(after, before)| LoadedClass {
+                    class: after.class,
+                    bytes: [0, 1].map(|way| after.bytes[way].saturating_sub(before.bytes[way])),
+                })
+                .collect(),
         })
+    }
+
+    /// The payload of each class so far, as station A's connections count it.
+    fn classes(&self) -> Result<Vec<LoadedClass>, TrialError> {
+        let mut found = Vec::new();
+        for stream in &self.streams {
+            if let Some(class) = stream.class {
+                let bytes = congestion::carried(self.path.bench, NodeId::A, stream.port)?;
+                found.push(LoadedClass { class, bytes });
+            }
+        }
+        Ok(found)
     }
 
     /// Bytes that went from A's side to B's and back so far.

@@ -52,7 +52,7 @@ pub use service::ServiceTrial;
 pub use settings::{PathSettings, SettingChange};
 pub use soak::{DevicePoint, SoakPoint, SoakProbe, SoakProgress, SoakSegment};
 pub use tool::{
-    Datagrams, Drain, Hop, Interval, Latency, LoadedLatency, Route, TcpFacts, Transfer,
+    Datagrams, Drain, Hop, Interval, Latency, LoadedClass, LoadedLatency, Route, TcpFacts, Transfer,
 };
 pub use topology::{LogicalCpu, physical_cores};
 pub use video::{FramesSeen, RtpCounts, VideoResult, VideoStream};

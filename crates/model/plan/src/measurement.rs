@@ -3,7 +3,7 @@
 use crate::procedure::ProcedureKind;
 use crate::words::time;
 use crate::{
-    DeviceTest, FrameTest, HttpClient, HttpTest, Player, Tool, TransferDirection, VideoTest,
+    DeviceTest, Dscp, FrameTest, HttpClient, HttpTest, Player, Tool, TransferDirection, VideoTest,
     VideoTransport,
 };
 use serde::{Deserialize, Serialize};
@@ -70,6 +70,10 @@ pub enum Measurement {
         /// Whether the hops of the path and its MTU are looked for.
         #[serde(default, skip_serializing_if = "std::ops::Not::not")]
         route: bool,
+        /// Classes of service of the load: a TCP connection of each, in parallel. Empty: one
+        /// connection without a class.
+        #[serde(default, skip_serializing_if = "Vec::is_empty")]
+        load_dscp: Vec<Dscp>,
     },
     /// Objects over HTTP, fetched by A from B.
     Http(HttpTest),
@@ -300,12 +304,17 @@ impl Measurement {
                 payload_bytes,
                 loaded,
                 route,
+                load_dscp,
             } => {
                 let interval = time(*interval_ns);
-                let loaded = if *loaded {
-                    ", idle and under TCP load"
-                } else {
-                    ""
+                let classes: Vec<&str> = load_dscp.iter().map(|class| class.name()).collect();
+                let loaded = match (*loaded, &classes[..]) {
+                    (false, _) => String::new(),
+                    (true, []) => ", idle and under TCP load".to_owned(),
+                    (true, classes) => format!(
+                        ", idle and under TCP loads of the classes {} in parallel",
+                        classes.join(", ")
+                    ),
                 };
                 let route = if *route {
                     ", with hops and path MTU"

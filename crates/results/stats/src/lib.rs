@@ -75,7 +75,8 @@ pub use figures::frames::*;
 pub use figures::goodput::{GOODPUT_DRIFT_BOUND, GOODPUT_DRIFT_MIN_NS, GoodputDrift};
 pub use figures::http::{HttpFigures, HttpLimit, HttpTimesResult, Percentiles};
 pub use figures::latency::{
-    Distribution, HopResult, LatencyResult, LoadedResult, Pooled, RouteResult, percentile,
+    Distribution, HopResult, LatencyResult, LoadedClassResult, LoadedResult, Pooled, RouteResult,
+    percentile,
 };
 pub use figures::monitored::{
     EnergyResult, MonitoredLoad, MonitoredValue, TrialEnergy, monitored_in,

@@ -5,7 +5,7 @@ use crate::keys::{AS_FOR_TCP, CORES, DATAGRAM, DURATION, MTU, OF_ALL, OFFLOADS, 
 use plan::{Dscp, Overlay, TransferDirection};
 use std::time::Duration;
 use units::Layer;
-use yaml::Absent::Default as Usual;
+use yaml::Absent::{Default as Usual, Depends};
 use yaml::{Key, Value};
 
 /// 16 bytes of time stamp, which `ping` needs to measure at all, and 4 of the marker that
@@ -87,8 +87,11 @@ pub(super) const PING: &[Key] = &[
          from A to B, from B to A, and both ways"),
     Key::new("route", Value::Switch, Usual("off"),
         "Find [hops and path MTU](methodology/tools.md#hops-and-path-mtu) after the requests"),
-    DSCP.meaning("As for `tcp`: of the requests, and of the replies, whose class the kernel copies; with \
-         `loaded` the load has no class"),
+    DSCP.meaning("As for `tcp`: of the requests, and of the replies, whose class the kernel copies"),
+    Key::new("load_dscp", Value::OneOrMany(&Value::Name(Value::variants::<Dscp>)),
+        Depends("one connection without a class"),
+        "With `loaded`: a TCP connection of each of these [classes](how-to/classes.md), in parallel")
+        .words("name or list"),
     OFFLOADS,
 ];
 

@@ -148,6 +148,7 @@ fn every_default_is_explicit_in_the_plan() {
         payload_bytes: 56,
         loaded: false,
         route: false,
+        load_dscp: Vec::new(),
     };
     assert_eq!(ping.measurement, expected);
 }

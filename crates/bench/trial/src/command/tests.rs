@@ -73,6 +73,7 @@ fn the_class_of_service_is_an_option_of_each_tool() {
         payload_bytes: 56,
         loaded: true,
         route: false,
+        load_dscp: Vec::new(),
     };
     assert!(of(ping).ends_with(" -W 1 -Q 184 10.2.0.2"));
     assert!(of(tcp(1)).contains(" -S 184 --connect-timeout"));
@@ -152,6 +153,7 @@ fn a_ping_carries_the_marker_and_keeps_its_interval() {
         payload_bytes: 56,
         loaded: false,
         route: false,
+        load_dscp: Vec::new(),
     };
     let (servers, clients) = lines(&cell(1, ping));
     assert!(servers.is_empty());
@@ -210,6 +212,7 @@ fn what_cannot_run_is_refused_with_the_setting_to_change() {
                 payload_bytes,
                 loaded: false,
                 route: false,
+                load_dscp: Vec::new(),
             },
         )
     };

@@ -270,6 +270,7 @@ fn what_the_campaign_fixed_is_not_searched() {
             payload_bytes: 56,
             loaded: false,
             route: false,
+            load_dscp: Vec::new(),
         },
     );
     for cell in [udp(Some(64), Some(1_000_000)), ping] {

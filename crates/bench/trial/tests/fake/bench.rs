@@ -541,6 +541,7 @@ pub(crate) fn ping(adapter: Adapter) -> Cell {
         payload_bytes: 56,
         loaded: false,
         route: false,
+        load_dscp: Vec::new(),
     };
     cell(adapter, 1, ping)
 }

@@ -381,6 +381,7 @@ fn a_device_that_seals_with_nothing() {
         payload_bytes: 56,
         loaded: false,
         route: false,
+        load_dscp: Vec::new(),
     };
     let datagrams = Measurement::Udp {
         tool: Tool::default(),

@@ -252,6 +252,7 @@ pub(crate) fn ping() -> Measurement {
         payload_bytes: 56,
         loaded: false,
         route: false,
+        load_dscp: Vec::new(),
     }
 }
 
@@ -501,6 +502,7 @@ fn an_interrupt_in_mid_trial() {
             payload_bytes: 56,
             loaded: false,
             route: false,
+            load_dscp: Vec::new(),
         }
     });
     let trial = Trial::of(&cell, 1, links(&plan(&cell), &cell));

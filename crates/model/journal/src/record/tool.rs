@@ -1,7 +1,7 @@
 //! Results of tools: bulk transfers, round trips, and the path at the IP layer.
 
 use super::ToolParameters;
-use plan::TransferDirection;
+use plan::{Dscp, TransferDirection};
 use serde::{Deserialize, Serialize};
 
 /// A bulk transfer one way, measured by the receiving station: from A to B, or from B to A if the
@@ -157,6 +157,18 @@ pub struct LoadedLatency {
     /// Bytes of frames that went from A's side to B's and back in that time: between the gateways,
     /// or on the stations' links if the link between the gateways is not observed.
     pub link_bytes: [u64; 2],
+    /// The loads by class, if several classes loaded the path in parallel.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub classes: Vec<LoadedClass>,
+}
+
+/// The load of one class of service.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+pub struct LoadedClass {
+    /// The class.
+    pub class: Dscp,
+    /// Payload that arrived from A at B and back in the time of the requests, in bytes.
+    pub bytes: [u64; 2],
 }
 
 /// The path from station A to B at the IP layer.

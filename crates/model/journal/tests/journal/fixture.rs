@@ -208,6 +208,7 @@ pub(crate) fn tool_tests() -> [Measurement; 2] {
             payload_bytes: 56,
             loaded: true,
             route: true,
+            load_dscp: Vec::new(),
         },
     ]
 }

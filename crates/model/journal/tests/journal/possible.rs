@@ -186,6 +186,7 @@ fn round_trips() {
         payload_bytes: 56,
         loaded: false,
         route: false,
+        load_dscp: Vec::new(),
     };
     contradicts(
         &ping,

@@ -357,6 +357,7 @@ fn ping() -> Measurement {
         payload_bytes: 56,
         loaded: false,
         route: false,
+        load_dscp: Vec::new(),
     }
 }
 

@@ -6,6 +6,9 @@ use journal::record::{Latency, LoadedLatency, Measured, Route};
 use schemars::JsonSchema;
 use serde::Serialize;
 
+/// Payload of all classes below which a way was not loaded: the tools exchange some lines.
+const CLASS_BYTES_LEAST: f64 = 100_000.0;
+
 /// Round-trip times of a cell.
 #[derive(Debug, Clone, PartialEq, Serialize, JsonSchema)]
 pub struct LatencyResult {
@@ -49,6 +52,19 @@ pub struct LoadedResult {
     pub p99_by_idle: Option<f64>,
     /// Frames from A's side to B's, and back, in bytes per second, over all repeats.
     pub link_bytes_per_s: [f64; 2],
+    /// The loads by class of service, if several were sent in parallel; otherwise empty.
+    pub classes: Vec<LoadedClassResult>,
+}
+
+/// The load of one class among several in parallel.
+#[derive(Debug, Clone, PartialEq, Serialize, JsonSchema)]
+pub struct LoadedClassResult {
+    /// The class.
+    pub class: &'static str,
+    /// Payload from A to B, and back, in bit/s, over all repeats.
+    pub payload_bps: [f64; 2],
+    /// Its part of the payload of all classes, from A to B and back; `null` if none was sent so.
+    pub share: [Option<f64>; 2],
 }
 
 /// Hops and MTU of the path from A to B.
@@ -247,10 +263,32 @@ impl LoadedResult {
                     .zip(idle.p99_ns)
                     .and_then(|(loaded, idle)| ratio(loaded, idle)),
                 link_bytes_per_s: [per_s(0), per_s(1)],
+                classes: LoadedClassResult::of(&all, seconds),
                 pooled,
             })
         };
         first.iter().enumerate().filter_map(of).collect()
+    }
+}
+
+impl LoadedClassResult {
+    /// One for each class that all repeats have.
+    fn of(all: &[&LoadedLatency], seconds: f64) -> Vec<Self> {
+        let first = all.first().map_or(&[][..], |one| &one.classes);
+        let bytes = |at: usize, way: usize| {
+            let each = all
+                .iter()
+                .filter_map(|one| Some(one.classes.get(at)?.bytes[way]));
+            each.total() as f64
+        };
+        let sums = [0, 1].map(|way| (0..first.len()).map(|at| bytes(at, way)).sum::<f64>());
+        let shares_loaded = sums.map(|sum| sum >= CLASS_BYTES_LEAST);
+        let classes = first.iter().enumerate().map(|(at, one)| Self {
+            class: one.class.name(),
+            payload_bps: [0, 1].map(|way| bytes(at, way) * 8.0 / seconds.max(f64::MIN_POSITIVE)),
+            share: [0, 1].map(|way| shares_loaded[way].then(|| bytes(at, way) / sums[way])),
+        });
+        classes.collect()
     }
 }
 

@@ -102,6 +102,7 @@ pub(crate) fn ping(dut: &str) -> Cell {
             payload_bytes: 56,
             loaded: false,
             route: false,
+            load_dscp: Vec::new(),
         },
     )
 }

@@ -2,7 +2,7 @@
 
 use crate::fixture::*;
 use journal::record::*;
-use plan::TransferDirection;
+use plan::{Dscp, TransferDirection};
 use stats::{LatencyResult, Results};
 
 fn latency(change: impl Fn(&mut Latency)) -> LatencyResult {
@@ -27,6 +27,16 @@ fn round_trips_under_load_are_pooled_and_compared_with_the_idle_path() {
             round_trips_ns: vec![40_000, 50_000, 90_000],
             duration_ns: SECOND_NS,
             link_bytes: [1000, 3000],
+            classes: vec![
+                LoadedClass {
+                    class: Dscp::Be,
+                    bytes: [750_000, 10],
+                },
+                LoadedClass {
+                    class: Dscp::Ef,
+                    bytes: [250_000, 10],
+                },
+            ],
         }];
     });
     let [under] = &found.loaded[..] else {
@@ -42,6 +52,16 @@ fn round_trips_under_load_are_pooled_and_compared_with_the_idle_path() {
         "six replies have no 99th percentile"
     );
     assert!((under.link_bytes_per_s[1] - 3000.0).abs() < 1e-9);
+    // 750 kB in each of two repeats of a second; back go only lines of the tools.
+    let [be, ef] = &under.classes[..] else {
+        panic!("{:?}", under.classes)
+    };
+    assert_eq!((be.class, ef.class), ("be", "ef"));
+    assert!((be.payload_bps[0] - 6e6).abs() < 1.0, "{be:?}");
+    assert_eq!(
+        (be.share, ef.share),
+        ([Some(0.75), None], [Some(0.25), None])
+    );
     assert!(latency(|_| ()).loaded.is_empty());
 }
 

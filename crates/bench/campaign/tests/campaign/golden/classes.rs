@@ -17,6 +17,10 @@ fn every_mistake_of_a_class_is_reported() {
         "ping: { mtu: 1400 B, dscp: [ef, ef] }",
         "tcp: { mtu: 1400 B, dscp: [auto, ef], overlay: [none, vxlan] }",
         "throughput: { frame: 512 B, dscp: ef }",
+        "ping: { mtu: 1400 B, load_dscp: [be, ef] }",
+        "ping: { mtu: 1400 B, loaded: on, load_dscp: [be, be] }",
+        "ping: { mtu: 1400 B, loaded: on, load_dscp: [be, voice] }",
+        "tcp: { mtu: 1400 B, load_dscp: be }",
     ] {
         let mistakes = from_text("c.yaml", &campaign(trial)).map(drop).unwrap_err();
         all += &format!("{trial}\n{mistakes}\n\n");
@@ -26,7 +30,7 @@ fn every_mistake_of_a_class_is_reported() {
 
 #[test]
 fn a_list_of_classes_makes_cells_of_each() {
-    let trial = "ping: { mtu: 1400 B, loaded: on, dscp: [auto, be, ef, cs1] }";
+    let trial = "ping: { mtu: 1400 B, loaded: on, load_dscp: [be, ef], dscp: [auto, be, ef, cs1] }";
     let parsed = from_text("c.yaml", &campaign(trial)).unwrap_or_else(|error| panic!("{error}"));
     let plan = parsed.plan(&parsed.usual_lab(), &HOST);
     let plan = plan.unwrap_or_else(|error| panic!("{error}"));

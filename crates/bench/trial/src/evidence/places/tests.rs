@@ -70,6 +70,7 @@ impl Path {
                     payload_bytes: 56,
                     loaded: false,
                     route: false,
+                    load_dscp: Vec::new(),
                 },
                 impair: None,
                 tune: false,

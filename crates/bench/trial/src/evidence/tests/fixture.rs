@@ -156,6 +156,7 @@ impl Fixture {
             payload_bytes: 56,
             loaded: false,
             route: false,
+            load_dscp: Vec::new(),
         };
         let mut fixture = Self::new(adapter, 1, ping);
         fixture.carry(56_000, 56_000, 56, 42);

@@ -226,6 +226,7 @@ fn long_ping_cell(device: External) -> Cell {
         payload_bytes: 1400,
         loaded: false,
         route: false,
+        load_dscp: Vec::new(),
     };
     cell(adapter(device), 1, true, long)
 }
