@@ -15,7 +15,7 @@ use std::time::{Duration, Instant};
 /// Time for a line of the control connection: a check, its drain, and retransmissions.
 const LINE_LIMIT: Duration = Duration::from_secs(6);
 const CONNECT_LIMIT: Duration = Duration::from_secs(3);
-/// Time for the first datagram, which tells the server the caller's port.
+/// Time for the first datagram: the server learns the caller's port from it.
 const HELLO_LIMIT: Duration = Duration::from_secs(1);
 const HELLO_STEP: Duration = Duration::from_millis(100);
 const HELLO: [u8; 1] = *b"h";
@@ -130,7 +130,7 @@ pub fn serve(listener: &TcpListener, access: Option<&Access<'_>>) -> Result<(), 
             if (access.is_over)() {
                 return Ok(());
             }
-            // Its end, or that of its time, is seen at the next turn.
+            // Errors and the end of the wait lead to the next turn.
             let _ = port::wait_readable(&[listener.as_fd()], Some(ACCEPT_STEP));
         }
         let (connection, caller) = match listener.accept() {
@@ -503,7 +503,7 @@ fn connected(server: SocketAddr) -> io::Result<UdpSocket> {
     Ok(socket)
 }
 
-/// Tells the server this socket's address, until it answers.
+/// Sends datagrams until the server answers: it learns this socket's address from them.
 fn greet(socket: &UdpSocket) -> io::Result<()> {
     let end = Instant::now() + HELLO_LIMIT;
     socket.set_read_timeout(Some(HELLO_STEP))?;

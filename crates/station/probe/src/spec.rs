@@ -86,7 +86,7 @@ impl Check {
         Self::Udp(Datagrams::Marked),
     ];
 
-    /// The checks over IPv6, where neither UDP without a checksum nor marked datagrams are sent.
+    /// The checks over IPv6: without UDP that has no checksum, and without marked datagrams.
     pub const IPV6: [Self; 3] = [
         Self::Tcp,
         Self::Udp(Datagrams::Single),
