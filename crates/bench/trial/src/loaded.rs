@@ -9,7 +9,7 @@ use crate::iperf3::Sessions;
 use crate::reading::Counters;
 use crate::tools::{ALIVE_STEP, STOP_GRACE, Tools, await_end, latency, tool_error};
 use journal::record::{LoadedClass, LoadedLatency};
-use plan::{Dscp, FlowDirection, TransferDirection};
+use plan::{Dscp, FlowDirection, Measurement, TransferDirection};
 use std::time::{Duration, Instant};
 use testbed::protocol::{Program, Ready};
 use testbed::{Bench, Interrupt, NodeId, RunningDut};
@@ -33,6 +33,14 @@ pub(crate) struct Loaded<'a> {
     pub(crate) path_damages: bool,
     /// Classes of the load; empty: one connection without a class.
     pub(crate) classes: &'a [Dscp],
+}
+
+/// The classes of the loads that a ping is made under.
+pub(crate) fn classes(measurement: &Measurement) -> &[Dscp] {
+    match measurement {
+        Measurement::Ping { load_dscp, .. } => load_dscp,
+        _ => &[],
+    }
 }
 
 /// Sends the echo requests of `commands` once more under each load. The commands are added to

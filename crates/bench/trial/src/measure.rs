@@ -285,27 +285,20 @@ impl Attempt<'_> {
         report: &mut Report,
         words: &mut Vec<Vec<String>>,
     ) -> Result<(), TrialError> {
-        if let (
-            Report::Echo(latency, _),
-            Measurement::Ping {
-                loaded,
-                route,
-                load_dscp,
-                ..
-            },
-        ) = (report, &self.trial.cell.measurement)
+        if let (Report::Echo(latency, _), &Measurement::Ping { loaded, route, .. }) =
+            (report, &self.trial.cell.measurement)
         {
-            if *route {
+            if route {
                 let found = route::find(self.bench, self.trial.links.mtu, words)?;
                 latency.route = Some(found);
             }
-            if *loaded {
+            if loaded {
                 let path = loaded::Loaded {
                     bench: self.bench,
                     dut: self.dut,
                     interrupt: self.interrupt,
                     path_damages: self.path_damages(),
-                    classes: load_dscp,
+                    classes: loaded::classes(&self.trial.cell.measurement),
                 };
                 latency.loaded = loaded::measure(path, self.commands, words)?;
             }

@@ -1,12 +1,12 @@
 //! Programs that a campaign names: built, measured side by side, recorded, and refused if they are
 //! not what the run began with.
 
-use crate::support::{Ended, PROGRAM, Sandbox, end, finish, kill, start, wait_for};
+use crate::support::{Ended, PROGRAM, Sandbox, end, finish, kill, read_line, start, wait_for};
 use nix::sys::signal::Signal;
 use serde_json::Value;
 use std::fs::{self, Permissions};
 use std::os::unix::fs::PermissionsExt;
-use std::process::Command;
+use std::process::{Command, Stdio};
 
 /// Writes a program that is this one under another name.
 fn wrapper(sandbox: &Sandbox, name: &str) {
@@ -125,7 +125,8 @@ fn unsociable(sandbox: &Sandbox, version: &str) {
         r#"# {version}
 if [ "$1" = encrypt ]; then
   for peer in {peers}/*; do
-    if kill -0 "${{peer##*/}}" 2>/dev/null && [ "$(cat "$peer")" != {version} ]; then
+    # An ended process that nobody waited for has no command line.
+    if grep -qs encrypt "/proc/${{peer##*/}}/cmdline" && [ "$(cat "$peer")" != {version} ]; then
       echo "protocol {version}, but the peer has $(cat "$peer")" >&2
       exit 1
     fi
@@ -143,11 +144,14 @@ pub(crate) fn versions_that_do_not_interoperate_are_measured_with_themselves() {
     unsociable(&sandbox, "one");
     unsociable(&sandbox, "two");
     // A live process of the other version.
-    let other = format!("peers/{}", std::process::id());
-    sandbox.write(&other, "one");
+    let script = "echo one > peers/$$ && echo up && read -r _; rm peers/$$";
+    let mut other = sandbox.command("sh");
+    let mut other = start(other.args(["-c", script, "encrypt"]).stdin(Stdio::piped()));
+    assert_eq!(read_line(&mut other), "up");
     let refused = end(sandbox.command("sh").args(["two", "encrypt"])).exits(1);
     refused.says("protocol two, but the peer has one");
-    fs::remove_file(sandbox.path(&other)).expect("our own file");
+    drop(other.stdin.take());
+    finish(other).exits(0);
     let keys = "      program: { one: ./one, two: ./two }\n";
     let ended = sandbox.measures(&mut run(&sandbox, &campaign(keys, 1)));
     let words = "versions one, two of cipherbench: each is measured with itself at both ends";
