@@ -118,8 +118,8 @@ impl Key {
         self.name
     }
 
-    /// The beginning of the meaning, to follow a colon: without links, and with a small first letter
-    /// unless the first word is an abbreviation.
+    /// The beginning of the meaning, to follow a colon: without links, and with a small first
+    /// letter unless the first word is an abbreviation.
     pub(crate) fn clause(&self) -> String {
         let plain = without_links(self.meaning);
         let ends = [". ", "; ", ", see "];
