@@ -9,9 +9,11 @@ use crate::layout::evidence::of_trial;
 use plan::TransferDirection;
 use stats::CellResult;
 use std::collections::BTreeMap;
+use units::human::bit_rate;
 
 pub(super) const SECTION: Section = Section::result("classes", "Classes of service", |run, out| {
     out.tables(classes(run));
+    out.tables(loads(run));
 });
 
 /// Packets by the name of their class.
@@ -56,6 +58,38 @@ fn classes(run: &Run<'_>) -> Option<Table> {
             cells.push(Cell::time(pooled.and_then(|found| found.p99_ns)));
         }
         table.push(cells);
+    }
+    table.with_rows()
+}
+
+/// One row for each class of several that loaded the path in parallel; `None` without any.
+fn loads(run: &Run<'_>) -> Option<Table> {
+    let note = "one TCP load per class, all at the same time; payload that arrived while the echo requests of the cell \
+                were sent, all repeats, and its part of all classes that way; equal parts in a tunnel and unequal ones \
+                without it: the tunnel hides the classes from the queue";
+    let mut table = Table::new("Classes that compete", note)
+        .labels(["Cell", "Load", "Class"])
+        .figures(["A to B", "Share", "B to A", "Share back"]);
+    for cell in &run.results.cells {
+        let loaded = cell.latency().map_or(&[][..], |found| &found.loaded);
+        for (load, class) in loaded
+            .iter()
+            .flat_map(|load| load.classes.iter().map(move |class| (load, class)))
+        {
+            let mut cells = vec![
+                Cell::label(&cell.id),
+                Cell::label(load.load),
+                Cell::label(class.class),
+            ];
+            for (bps, share) in class.payload_bps.iter().zip(class.share) {
+                // Without a share the load did not go that way.
+                let rate = share.map(|_| bit_rate(*bps));
+                cells.push(Cell::or_missing(rate));
+                let share = share.map(|share| format!("{:.0} %", share * 100.0));
+                cells.push(Cell::derived_or_missing(share));
+            }
+            table.push(cells);
+        }
     }
     table.with_rows()
 }

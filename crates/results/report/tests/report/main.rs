@@ -12,6 +12,7 @@ mod answer;
 mod attack;
 mod captures;
 mod charts;
+mod classes;
 mod compared;
 mod coordinates;
 mod cycles;
