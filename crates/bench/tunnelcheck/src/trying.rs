@@ -254,8 +254,7 @@ impl Subject for Trying<'_, '_> {
                         Err(error) => Some(error.to_string()),
                     }
                 };
-                if let Some(fault) = fault {
-                    let fault = Some(fault);
+                if fault.is_some() {
                     found.entry(asked).or_default().fault = fault;
                 }
             }

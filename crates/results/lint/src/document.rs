@@ -22,7 +22,7 @@ pub struct Document {
     pub source: String,
     /// Its tables, in file order.
     pub tables: Vec<Table>,
-    /// Tables of Markdown and CSV with those that are not read, such as tables of words.
+    /// Number of tables in Markdown or CSV, including tables of words and skipped ones.
     pub numbered: usize,
     /// Figures outside tables.
     pub figures: Vec<Single>,

@@ -47,7 +47,7 @@ pub struct Checked {
     pub file: String,
     /// Number of its tables; for a run, of cells with frame rates and of statistics.
     pub tables: usize,
-    /// Number of its tables with those that hold no rates or times, or are skipped.
+    /// Number of all its tables, including tables of words and skipped ones.
     pub all_tables: usize,
     /// Number of its figures, in tables and outside.
     pub figures: usize,

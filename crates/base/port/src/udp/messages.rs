@@ -10,6 +10,26 @@ use std::mem::zeroed;
 /// Messages per system call.
 const MESSAGES_MAX: usize = TRAINS_MAX;
 
+/// A message of one part of a buffer and the first `length` bytes of a control block, without a
+/// name. It points to both.
+#[inline]
+pub(super) fn message(
+    vector: &mut libc::iovec,
+    control: &mut Control,
+    length: usize,
+) -> libc::mmsghdr {
+    // SAFETY: all-zero is a valid value of this plain C structure.
+    let mut message: libc::mmsghdr = unsafe { zeroed() };
+    let header = &mut message.msg_hdr;
+    header.msg_iov = vector;
+    header.msg_iovlen = 1;
+    if length > 0 {
+        header.msg_control = control.bytes.as_mut_ptr().cast();
+        header.msg_controllen = length;
+    }
+    message
+}
+
 impl UdpLane {
     /// Sends each train as one message; returns how many messages were sent.
     pub(super) fn send_messages(&self, buffer: &[u8], trains: &[Train]) -> io::Result<usize> {
@@ -26,15 +46,9 @@ impl UdpLane {
         }
         let mut messages: ArrayVec<libc::mmsghdr, MESSAGES_MAX> = ArrayVec::new();
         for ((vector, control), train) in vectors.iter_mut().zip(&mut controls).zip(trains) {
-            // SAFETY: all-zero is a valid value of this plain C structure.
-            let mut message: libc::mmsghdr = unsafe { zeroed() };
+            let used = control.used;
+            let mut message = message(vector, control, used);
             let header = &mut message.msg_hdr;
-            header.msg_iov = vector;
-            header.msg_iovlen = 1;
-            if control.used > 0 {
-                header.msg_control = control.bytes.as_mut_ptr().cast();
-                header.msg_controllen = control.used;
-            }
             if self.peers.len() > 1 {
                 let name = &self.peers[usize::from(train.peer)].name;
                 header.msg_name = name.as_ptr().cast_mut().cast();
@@ -83,13 +97,8 @@ impl UdpLane {
             vectors.iter().map(|_| Control::EMPTY).collect();
         let mut messages: ArrayVec<libc::mmsghdr, MESSAGES_MAX> = ArrayVec::new();
         for (vector, control) in vectors.iter_mut().zip(&mut controls) {
-            // SAFETY: all-zero is a valid value of this plain C structure.
-            let mut message: libc::mmsghdr = unsafe { zeroed() };
-            message.msg_hdr.msg_iov = vector;
-            message.msg_hdr.msg_iovlen = 1;
-            message.msg_hdr.msg_control = control.bytes.as_mut_ptr().cast();
-            message.msg_hdr.msg_controllen = control.bytes.len();
-            messages.push(message);
+            let length = control.bytes.len();
+            messages.push(message(vector, control, length));
         }
         // SAFETY: each message points to a vector and a control block that outlive the call, and
         // each vector to a buffer of that length without other references.

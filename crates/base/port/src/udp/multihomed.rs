@@ -5,13 +5,13 @@
 //! of them, and the kernel reports which one a datagram was sent to (`IP_PKTINFO`).
 
 use super::control::{Control, messages};
+use super::messages::message;
 use super::options;
 use crate::kernel::{self, set_option};
 use crate::wait::wait_writable;
 use arrayvec::ArrayVec;
 use socket2::{Domain, Protocol, SockAddr, Socket, Type};
 use std::io;
-use std::mem::zeroed;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
 use std::ops::Range;
 use std::os::fd::{AsFd, BorrowedFd};
@@ -116,8 +116,8 @@ impl MultihomedSocket {
         self.missed
     }
 
-    /// Sends datagrams of `buffer`, of which at most 64 per call; returns how many. Waits up to
-    /// 2 ms for room in the send buffer.
+    /// Sends datagrams from `buffer`, at most 64 per call, and returns their number. Waits up
+    /// to 2 ms for room in the send buffer.
     ///
     /// # Errors
     /// The kernel's error about the first datagram: the caller leaves it out.
@@ -148,13 +148,9 @@ impl MultihomedSocket {
         let mut messages: ArrayVec<libc::mmsghdr, MESSAGES_MAX> = ArrayVec::new();
         let parts = vectors.iter_mut().zip(&mut controls).zip(&names);
         for ((vector, control), name) in parts {
-            // SAFETY: all-zero is a valid value of this plain C structure.
-            let mut message: libc::mmsghdr = unsafe { zeroed() };
+            let length = control.used;
+            let mut message = message(vector, control, length);
             let header = &mut message.msg_hdr;
-            header.msg_iov = vector;
-            header.msg_iovlen = 1;
-            header.msg_control = control.bytes.as_mut_ptr().cast();
-            header.msg_controllen = control.used;
             header.msg_name = name.as_ptr().cast_mut().cast();
             header.msg_namelen = name.len();
             messages.push(message);
@@ -183,13 +179,9 @@ impl MultihomedSocket {
         let mut headers: ArrayVec<libc::mmsghdr, MESSAGES_MAX> = ArrayVec::new();
         let parts = vectors.iter_mut().zip(&mut controls).zip(&mut names);
         for ((vector, control), name) in parts {
-            // SAFETY: all-zero is a valid value of this plain C structure.
-            let mut message: libc::mmsghdr = unsafe { zeroed() };
+            let length = control.bytes.len();
+            let mut message = message(vector, control, length);
             let header = &mut message.msg_hdr;
-            header.msg_iov = vector;
-            header.msg_iovlen = 1;
-            header.msg_control = control.bytes.as_mut_ptr().cast();
-            header.msg_controllen = control.bytes.len();
             header.msg_name = name.0.as_mut_ptr().cast();
             header.msg_namelen = NAME_BYTES as libc::socklen_t;
             headers.push(message);

@@ -76,8 +76,9 @@ pub(super) fn without_texts(
 /// Words in headings of columns that describe the device.
 const DESCRIPTIONS: [&str; 4] = ["link", "port", "ports", "interface"];
 
-/// Leaves out columns among columns of sizes that have no size, such as a count of ports: with
-/// stated sizes each whose heading begins with no digit, and otherwise those without any unit.
+/// Leaves out columns without a size among columns of sizes, such as a count of ports. If the keys
+/// state sizes, only a heading that begins with a digit is kept; otherwise all of these columns
+/// must lack a unit, or describe the device.
 pub(super) fn without_others(
     columns: Vec<Raw>,
     (axis, mean): (Option<Axis>, Option<&str>),
@@ -91,7 +92,8 @@ pub(super) fn without_others(
     };
     let is_other = |column: &Raw| {
         let is_mean = mean == Some(column.name.as_str());
-        !is_size(column) && !is_mean && !is_mix(column, document)
+        let is_described = document.mixes.iter().any(|mix| mix.name == column.name);
+        !is_size(column) && !is_mean && !is_described
     };
     let is_left_out = |column: &Raw| {
         let first = column.name.chars().next();
@@ -118,7 +120,7 @@ pub(super) fn without_others(
                 && columns.iter().filter(|it| is_other(it)).all(is_description)
         }
     };
-    if !has_sizes || Some(true) != columns.iter().map(is_left_out).max() {
+    if !has_sizes {
         return columns;
     }
     let (left_out, kept): (Vec<Raw>, Vec<Raw>) =
@@ -133,11 +135,6 @@ pub(super) fn without_others(
         });
     }
     kept
-}
-
-/// Whether the file describes a mix of the column's name.
-fn is_mix(column: &Raw, document: &Document) -> bool {
-    document.mixes.iter().any(|mix| mix.name == column.name)
 }
 
 /// Leaves out columns without a known unit, if other columns have units or the table has no keys.
