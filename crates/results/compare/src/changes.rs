@@ -145,14 +145,26 @@ impl CellChange {
     /// Returns the repeats, or the other remedy, that would decide on which side of a ratio the
     /// change is.
     pub(crate) fn needed(&self, bound: f64) -> Needed {
-        self.statistics.change.needed(bound, self.alpha)
+        self.trusted(self.statistics.change.needed(bound, self.alpha))
     }
 
     /// Returns the repeats, or the other remedy, that would show a change or exclude one beyond the
     /// margin.
     pub(crate) fn needed_within(&self, margin_percent: f64) -> Needed {
         let margin = margin_percent / 100.0;
-        self.statistics.change.needed_within(margin, self.alpha)
+        self.trusted(self.statistics.change.needed_within(margin, self.alpha))
+    }
+
+    /// The scatter of two repeats is a single difference, from which no small number of further
+    /// ones follows.
+    fn trusted(&self, needed: Needed) -> Needed {
+        const LEAST: u32 = 5;
+        match needed {
+            Needed::Repeats(repeats) if self.base_repeats.min(self.other_repeats) <= 2 => {
+                Needed::Repeats(repeats.max(LEAST))
+            }
+            needed => needed,
+        }
     }
 
     /// The larger scatter of both runs' repeats, in per cent of their mean.

@@ -32,7 +32,8 @@ pub struct GateResult {
     pub outcome: Outcome,
     /// Every change that the gate applies to, and selected cells without a change.
     pub cells: Vec<GateCell>,
-    /// If it applies to none: the filter that excludes all cells, and what the base has instead.
+    /// If it applies to no figure: the filter that excludes all cells, and what the base has
+    /// instead; or that its cells have other quantities.
     #[serde(skip)]
     pub advice: Option<String>,
     /// Whether it is about the figures of each run, not about changes from the base.
@@ -85,7 +86,7 @@ impl GateResult {
             Outcome::Passed if self.is_of_figures => "every figure surely keeps it",
             Outcome::Violated if self.is_of_figures => "a figure surely breaks it",
             Outcome::Passed => "every change is surely within the bound",
-            Outcome::Undecided if self.cells.is_empty() => {
+            Outcome::Undecided if self.cells.is_empty() || self.advice.is_some() => {
                 self.advice.as_deref().unwrap_or(words::NO_CELL)
             }
             Outcome::Undecided if self.is_of_figures => {
@@ -246,16 +247,16 @@ impl Changes<'_> {
         }
         // Cells that match but lack the quantity are listed by name: they show that the quantity is
         // wrong and not the filters.
+        let mut advice = None;
         if cells.is_empty() {
             cells = self.with_other_quantities(&by_id, pairs);
+            advice = Some(words::NO_QUANTITY.to_owned());
         }
         // A gate without any cell is undecided: a mistyped filter must not pass.
         let worst = cells.iter().map(|cell| cell.outcome).max();
-        let advice = if cells.is_empty() {
-            self.advice(&base.header.plan.cells, pairs)
-        } else {
-            None
-        };
+        if cells.is_empty() {
+            advice = self.advice(&base.header.plan.cells, pairs);
+        }
         GateResult {
             gate: self.gate.text.clone(),
             outcome: worst.unwrap_or(Outcome::Undecided),
@@ -314,19 +315,19 @@ impl Changes<'_> {
         let mut cells: Vec<GateCell> = Vec::new();
         for pair in pairs {
             let changes = pair.changes.iter();
-            for change in changes.filter(|change| by_id.contains_key(change.cell.as_str())) {
-                let is_known =
-                    |known: &GateCell| (known.run, &known.cell) == (pair.run, &change.cell);
-                if !cells.iter().any(is_known) {
-                    let reason = words::of_lacking("neither has a figure of it");
-                    let quantity = self.gate.quantity.clone();
-                    cells.push(GateCell::undecided(
-                        pair.run,
-                        &change.cell,
-                        quantity,
-                        reason,
-                    ));
-                }
+            let own = changes.filter(|change| by_id.contains_key(change.cell.as_str()));
+            for one in stats::Series::all(own.map(|change| (change.cell.as_str(), change))) {
+                let known: Vec<String> = one
+                    .members
+                    .iter()
+                    .map(|change| format!("`{}`", change.quantity_in_words()))
+                    .collect();
+                cells.push(GateCell::undecided(
+                    pair.run,
+                    one.key,
+                    self.gate.quantity.clone(),
+                    words::of_other_quantities(&known),
+                ));
             }
         }
         cells
@@ -351,7 +352,7 @@ impl Changes<'_> {
             cell: change.cell.clone(),
             quantity: change.quantity_in_words(),
             outcome,
-            reason: words::of_change(change, outcome, bound),
+            reason: words::of_change(change, outcome, bound, run == 0),
         }
     }
 }

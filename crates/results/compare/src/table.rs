@@ -45,9 +45,14 @@ impl CellChange {
         ]
     }
 
-    /// The same row with the number of repeats that would decide.
-    pub(crate) fn undecided_row(&self, margin_percent: f64) -> Vec<String> {
+    /// The same row with the number of repeats that would decide. The outcome of a gate on it
+    /// already states that for the gate's bound, and a second number would contradict it.
+    fn undecided_row(&self, margin_percent: f64, is_gated: bool) -> Vec<String> {
         let mut row = self.row().to_vec();
+        if is_gated {
+            row.push("as its gate states".to_owned());
+            return row;
+        }
         // The interval is too wide because repeats are missing: the remedy is to measure these, and
         // not to plan more.
         let is_partly =
@@ -112,10 +117,21 @@ impl Comparison {
     /// decide.
     pub(crate) fn rows(&self, pair: &RunPair, direction: Direction) -> Vec<Vec<String>> {
         let row = |change: &CellChange| match direction {
-            Direction::Undecided => change.undecided_row(self.margin_percent),
+            Direction::Undecided => {
+                let is_gated = self.is_undecided_by_a_gate(pair.run, change);
+                change.undecided_row(self.margin_percent, is_gated)
+            }
             _ => change.row().to_vec(),
         };
         of_direction(&pair.changes, direction).map(row).collect()
+    }
+
+    fn is_undecided_by_a_gate(&self, run: usize, change: &CellChange) -> bool {
+        let quantity = change.quantity_in_words();
+        let cells = self.gates.iter().flat_map(|gate| &gate.cells);
+        let own = cells.filter(|it| it.run == run && it.cell == change.cell);
+        own.filter(|it| it.quantity == quantity)
+            .any(|it| it.outcome == Outcome::Undecided)
     }
 }
 
@@ -176,7 +192,7 @@ impl Comparison {
                 "Undecided".to_owned(),
                 Some(format!(
                     "no change (0 %) and changes beyond {margin} % are both possible; a change outside the interval is excluded; \
-                     repeats are for {margin} %, those of a gate for its own bound"
+                     repeats are for {margin} %"
                 )),
             ),
             Direction::Unchanged => (

@@ -12,10 +12,18 @@ const WIDE: f64 = 2.0;
 /// A ratio from which on it is printed as such and not in per cent.
 const TIMES_MIN: f64 = 10.0;
 
-/// A ratio with two digits: `0.034`, `1.5`, `33`.
+/// A ratio with two digits: `0.034`, `1.5`, `33`. Of an interval that reaches further than these
+/// bounds, as that of two repeats does, digits have no meaning.
 fn times(ratio: f64) -> String {
-    const DECIMALS_MAX: f64 = 4.0;
-    let decimals = (1.0 - ratio.log10().floor()).clamp(0.0, DECIMALS_MAX);
+    const LEAST: f64 = 0.001;
+    const MOST: f64 = 1000.0;
+    if ratio > MOST {
+        return format!("over {MOST}");
+    }
+    if ratio < LEAST {
+        return format!("under {LEAST}");
+    }
+    let decimals = (1.0 - ratio.log10().floor()).max(0.0);
     let decimals = if decimals.is_nan() { 0.0 } else { decimals };
     format!("{ratio:.0$}", decimals as usize)
 }
@@ -126,7 +134,16 @@ mod tests {
 
     #[test]
     fn ratios_have_two_digits() {
-        let text = [0.021, 0.5, 1.0, 9.94, 33.21, 1e-9].map(times);
-        assert_eq!(text, ["0.021", "0.50", "1.0", "9.9", "33", "0.0000"]);
+        let text = [0.021, 0.5, 1.0, 9.94, 33.21, 1e-9, 38_974_269.0].map(times);
+        let expected = [
+            "0.021",
+            "0.50",
+            "1.0",
+            "9.9",
+            "33",
+            "under 0.001",
+            "over 1000",
+        ];
+        assert_eq!(text, expected);
     }
 }

@@ -34,73 +34,104 @@ pub(super) fn no_such_cell(filter: &GateFilter, known: &[String], attempt: Optio
     format!("the base has no {cell}; {others}: {attempt}")
 }
 
-/// For a change and the ratio at the gate's bound.
-pub(super) fn of_change(change: &CellChange, outcome: Outcome, bound: f64) -> String {
-    // With two devices, the reader must know the direction of the comparison.
+/// For a change and the ratio at the gate's bound; `within` one run, both sides are measured by it.
+pub(super) fn of_change(change: &CellChange, outcome: Outcome, bound: f64, within: bool) -> String {
     let found = change.in_words_at(Some(100.0 * (bound - 1.0)));
-    let found = match &change.other_cell {
-        Some(other) => format!("`{other}` has {found}"),
-        None => found,
+    // With two devices, the reader must know the direction of the comparison.
+    let (found, subject) = match &change.other_cell {
+        Some(other) => {
+            let found = format!("`{other}` differs by {found}");
+            let subject = format!("{found}, which");
+            (found, subject)
+        }
+        None => (found.clone(), found),
     };
     let bound_text = format!("the bound of {} %", bound_in_words(bound));
     match outcome {
-        Outcome::Passed => format!("{found} is within {bound_text}"),
-        Outcome::Violated => format!(
-            "{found} is beyond {bound_text}; look for the cause in what differs between the runs, or change the gate if \
-             this change is intended"
-        ),
-        Outcome::Undecided => undecided(change, bound, &found, &bound_text),
+        Outcome::Passed => format!("{subject} is within {bound_text}"),
+        Outcome::Violated => {
+            let cause = if within {
+                "look for the cause in the settings that differ"
+            } else {
+                "look for the cause in what differs between the runs"
+            };
+            format!(
+                "{subject} is beyond {bound_text}; {cause}, or change the gate if this change is intended"
+            )
+        }
+        Outcome::Undecided => undecided(change, bound, (&found, &subject), &bound_text, within),
     }
 }
 
 /// Scatter of repeats that an otherwise idle machine seldom has, in per cent.
 const BUSY_PERCENT: f64 = 10.0;
 
-fn undecided(change: &CellChange, bound: f64, found: &str, bound_text: &str) -> String {
+fn undecided(
+    change: &CellChange,
+    bound: f64,
+    (found, subject): (&str, &str),
+    bound_text: &str,
+    within: bool,
+) -> String {
     let repeats = change.base_repeats.min(change.other_repeats);
     let scatter = change.scatter_percent();
+    let (again, each) = if within {
+        ("measure again", "")
+    } else {
+        ("measure both runs again", " each")
+    };
     match change.needed(bound) {
         // Scatter of this size is first a question of the machine: an idle one may decide with the
         // same number of repeats.
         Needed::Repeats(repeats) if scatter > BUSY_PERCENT => format!(
-            "{found} crosses {bound_text}, because repeats scatter by {scatter:.0} %; measure both runs again while nothing \
-             else uses the machine, or with about {repeats} repeats each (`run CAMPAIGN --repeats {repeats}`)"
+            "{subject} crosses {bound_text}, because repeats scatter by {scatter:.0} %; {again} while nothing else uses \
+             the machine, or with about {repeats} repeats{each} (`run CAMPAIGN --repeats {repeats}`)"
         ),
         Needed::TooNear if scatter > BUSY_PERCENT => format!(
-            "{found} crosses {bound_text}, because repeats scatter by {scatter:.0} %; measure both runs again while nothing \
-             else uses the machine: as they are, more than {REPEATS_MAX} repeats would be needed"
+            "{subject} crosses {bound_text}, because repeats scatter by {scatter:.0} %; {again} while nothing else uses \
+             the machine: as they are, more than {REPEATS_MAX} repeats would be needed"
         ),
         Needed::Repeats(repeats) => format!(
-            "{found} crosses {bound_text}; measure both runs again with about {repeats} repeats each \
+            "{subject} crosses {bound_text}; {again} with about {repeats} repeats{each} \
              (`run CAMPAIGN --repeats {repeats}`), which would decide"
         ),
         Needed::Scatter if repeats < 2 => format!(
-            "{found}: one repeat does not show how the figure scatters; measure both runs again with \
+            "{found}: one repeat does not show how the figure scatters; {again} with \
              `run CAMPAIGN --repeats 5` or more"
         ),
         Needed::Scatter => format!(
-            "{found}: repeats that are all equal do not show how the figure scatters; measure both runs again with \
+            "{found}: repeats that are all equal do not show how the figure scatters; {again} with \
              longer trials, or with `run CAMPAIGN --repeats {}` or more",
             (2 * repeats).max(5)
         ),
         Needed::NarrowerSearches => format!(
-            "{found} crosses {bound_text}, as the searches' own bounds do, so that no number of repeats would decide; \
+            "{subject} crosses {bound_text}, as the searches' own bounds do, so that no number of repeats would decide; \
              narrow the searches (`width`), or compare trials at full load (`cipherbench run gate`)"
         ),
         Needed::UpperBound => format!(
-            "{found}: a search found no upper bound, so that the figure is a least one; raise its `max_load` or \
-             `timeout`, or compare trials at full load (`cipherbench run gate`)"
+            "{found}: a search found no upper bound, so that the figure is a least one; raise its \
+             `max_load` or `timeout`, or compare trials at full load (`cipherbench run gate`)"
         ),
         Needed::TooNear => format!(
-            "{found} is so near {bound_text} that more than {REPEATS_MAX} repeats would be needed; choose another bound"
+            "{subject} is so near {bound_text} that more than {REPEATS_MAX} repeats would be needed; choose another bound"
         ),
     }
 }
 
-/// For a compared cell that lacks the quantity in one run or both.
+/// For a compared cell that lacks the quantity in one run.
 pub(super) fn of_lacking(reason: &str) -> String {
     format!(
-        "{reason}, though the cell's other quantities are compared; its row in the reports says why, or choose another \
-         quantity"
+        "{reason}, though the cell's other quantities are compared; its row in that run's report states why"
     )
 }
+
+/// For a compared cell that has the quantity in neither run, and these instead.
+pub(super) fn of_other_quantities(known: &[String]) -> String {
+    format!(
+        "this cell has no such quantity; it has {}",
+        known.join(", ")
+    )
+}
+
+/// For a gate on a quantity that no cell has that it applies to.
+pub(super) const NO_QUANTITY: &str = "no cell that it applies to has its quantity";

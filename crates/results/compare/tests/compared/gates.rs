@@ -139,11 +139,13 @@ fn a_quantity_that_has_gone_from_a_compared_cell_is_not_passed() {
     assert_eq!(comparison.outcome(), Outcome::Undecided);
     let cells = &comparison.gates[0].cells;
     assert_eq!(cells.len(), 2);
+    let expected = "this cell has no such quantity; it has `throughput`";
     assert!(
-        cells
-            .iter()
-            .all(|cell| cell.reason.starts_with("neither has a figure"))
+        cells.iter().all(|cell| cell.reason == expected),
+        "{cells:#?}"
     );
+    let said = comparison.gates[0].in_words();
+    assert_eq!(said, "no cell that it applies to has its quantity");
     assert_eq!(
         outcome(&with, &without, "streams=2 efficiency drops > 50 %"),
         Outcome::Undecided
@@ -386,4 +388,36 @@ fn a_gate_that_applies_to_no_cell_says_what_the_runs_have() {
         .in_words()
         .to_owned();
     assert!(again.contains("dut=\"a b\""), "{again}");
+}
+
+/// Of two devices of one run there is one run to be measured again.
+#[test]
+fn a_gate_between_devices_of_one_run_names_the_device_and_one_run() {
+    let mut one = journal(vec![cell("tcp", "x"), cell("tcp", "y")], 4, 1);
+    let values = [
+        ("tcp/x", [960, 1040, 980, 1020]),
+        ("tcp/y", [1000, 940, 1020, 960]),
+    ];
+    for (id, values) in values {
+        for (repeat, value) in (1..).zip(values) {
+            record(&mut one, id, repeat, measured(value * 1_000_000));
+        }
+    }
+    let options = Options {
+        gates: vec!["throughput drops > 5 %".parse().unwrap()],
+        matches: vec!["x=y".parse().unwrap()],
+        ..Options::default()
+    };
+    let runs = [Run {
+        name: "a",
+        journal: &one,
+    }];
+    let found = compare(&runs, &options).unwrap();
+    let reason = &found.gates[0].cells[0].reason;
+    assert!(reason.starts_with("`tcp/y` differs by -2 % ("), "{reason}");
+    assert!(
+        reason.contains(" %), which crosses the bound of -5 %; measure again with about "),
+        "{reason}"
+    );
+    assert!(!reason.contains("each"), "{reason}");
 }

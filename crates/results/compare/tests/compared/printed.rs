@@ -147,7 +147,7 @@ fn the_printed_change_follows_from_the_printed_means() {
 }
 
 #[test]
-fn an_undecided_change_says_what_it_excludes_and_what_would_decide() {
+fn an_undecided_change_states_what_it_excludes_and_what_would_decide() {
     let run = |second, more: u64| {
         let mut run = journal(vec![cell("tcp", "x")], 3, second);
         for (repeat, value) in (1..).zip([960, 1000, 1040]) {
@@ -164,7 +164,7 @@ fn an_undecided_change_says_what_it_excludes_and_what_would_decide() {
     let runs = [("runs/a", &base), ("runs/b", &other)].map(|(name, journal)| Run { name, journal });
     let text = text(&compare(&runs, &Options::default()).unwrap(), Detail::Short);
     let title = "Undecided (1): no change (0 %) and changes beyond 5 % are both possible; a change outside the interval is \
-                 excluded; repeats are for 5 %, those of a gate for its own bound";
+                 excluded; repeats are for 5 %";
     assert!(text.contains(title), "{text}");
     let row = text.lines().find(|line| line.contains(" → ")).unwrap();
     assert!(
@@ -173,6 +173,42 @@ fn an_undecided_change_says_what_it_excludes_and_what_would_decide() {
             && row.contains("repeats would decide (`run CAMPAIGN --repeats "),
         "{row}"
     );
+    // The bound of a gate needs another number, which its line states.
+    let options = Options {
+        gates: vec!["throughput drops > 3 %".parse().unwrap()],
+        ..Options::default()
+    };
+    let text = compare::text(&compare(&runs, &options).unwrap(), Detail::Short);
+    let row = text.lines().find(|line| line.contains(" → ")).unwrap();
+    assert!(row.ends_with("as its gate states"), "{text}");
+    assert_eq!(text.matches("would decide").count(), 1, "{text}");
+}
+
+/// Two repeats show one difference, from which neither an end of an interval nor a small number of
+/// repeats follows.
+#[test]
+fn the_interval_of_two_repeats_has_no_digits_without_a_meaning() {
+    let run = |second, values: [u64; 2]| {
+        let mut run = journal(vec![cell("tcp", "x")], 2, second);
+        for (repeat, value) in (1..).zip(values) {
+            record(&mut run, "tcp/x", repeat, measured(value * 1_000_000));
+        }
+        run
+    };
+    let (base, other) = (run(1, [1000, 3000]), run(2, [3000, 1000]));
+    let runs = [("runs/a", &base), ("runs/b", &other)].map(|(name, journal)| Run { name, journal });
+    let text = text(&compare(&runs, &Options::default()).unwrap(), Detail::Short);
+    assert!(text.contains("(too wide to tell: "), "{text}");
+    let (base, other) = (run(1, [1000, 1001]), run(2, [2000, 9000]));
+    let runs = [("runs/a", &base), ("runs/b", &other)].map(|(name, journal)| Run { name, journal });
+    let text = compare::text(&compare(&runs, &Options::default()).unwrap(), Detail::Short);
+    assert!(text.contains("under 0.001 to over 1000 times"), "{text}");
+    let row = text.lines().find(|line| line.contains(" → ")).unwrap();
+    let repeats: Vec<u32> = row
+        .split(' ')
+        .filter_map(|word| word.parse().ok())
+        .collect();
+    assert!(repeats.iter().all(|repeats| *repeats >= 5), "{row}");
 }
 
 #[test]

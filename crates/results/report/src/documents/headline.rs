@@ -102,7 +102,7 @@ fn without(run: &Run<'_>, device: &str) -> String {
         Some(first) => {
             let first = match first.explanation {
                 Some(_) => first.in_short(),
-                None => first.text.clone(),
+                None => in_short(&first.text),
             };
             // Joins the lines of an error and its help.
             let first = Cell::reason(format!("No figure: {first}")).text;
@@ -114,6 +114,14 @@ fn without(run: &Run<'_>, device: &str) -> String {
         }
         None => "No figure yet.".to_owned(),
     }
+}
+
+/// An error without the lines below its help, which are the end of a program's log.
+fn in_short(error: &str) -> String {
+    let is_help = |line: &&str| line.starts_with("help: ");
+    let lines = error.lines();
+    let shown = error.lines().position(|line| is_help(&line)).unwrap_or(0);
+    lines.take(shown + 1).collect::<Vec<_>>().join("\n")
 }
 
 /// ` (and 2 more reasons in the tables)`; may be empty.

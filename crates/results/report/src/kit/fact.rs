@@ -35,6 +35,9 @@ pub(crate) struct Fact {
     pub(crate) range: String,
     /// Conditions and further figures.
     pub(crate) detail: String,
+    /// Their part without which the figure says little, for the short form: the rate of a ratio,
+    /// or the difference from the baseline. May be empty.
+    pub(crate) brief: String,
 }
 
 impl Fact {

@@ -1,7 +1,7 @@
 //! Ratios to the baseline over several cells, with the range of the single repeats.
 
 use super::fact::{Fact, repeats};
-use super::format::{self, Scale, bit_rate, ratio_number};
+use super::format::{self, Scale, bit_rate, ratio_number, si};
 use crate::layout::Run;
 use stats::{CellResult, Comparison, Estimate, Metric};
 
@@ -19,13 +19,15 @@ pub(crate) struct Ratios {
 }
 
 impl Ratios {
-    pub(crate) fn fact(self, label: String, detail: String) -> Fact {
+    /// `brief` is the part of `detail` that the short form prints.
+    pub(crate) fn fact(self, label: String, brief: String, detail: String) -> Fact {
         Fact {
             label,
             figure: self.figure,
             unit: self.unit,
             range: self.range,
             detail,
+            brief,
         }
     }
 }
@@ -177,7 +179,10 @@ pub(crate) fn rate(
                 Metric::TransactionsPerSecond => " of objects",
                 _ => "",
             };
-            found.fact(label, format!("{}{rate}{of}: {words}", at_most("at most ")))
+            let most = at_most("at most ");
+            let brief = format!("{most}{}{of}", si(best.mean, "bit/s"));
+            let detail = format!("{most}{rate}{of}: {words}");
+            found.fact(label, brief, detail)
         }
         None => {
             let scale = Scale::si(best.mean, "bit/s");
@@ -187,6 +192,7 @@ pub(crate) fn rate(
                 range: repeats(best, &scale),
                 unit: scale.unit,
                 detail: format!("{}{words}", at_most("at most: ")),
+                brief: String::new(),
             }
         }
     }

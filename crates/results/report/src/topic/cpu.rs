@@ -164,7 +164,7 @@ fn efficiency(run: &Run<'_>, device: &str) -> Option<Fact> {
         .filter_map(|cell| cell.cpu.as_ref()?.payload_bits_per_cpu_s.as_ref())
         .max_by(|a, b| a.mean.total_cmp(&b.mean))?;
     let detail = format!("at most {} of the whole machine", bits_per_cpu_s(best));
-    Some(found.fact("TCP payload per CPU-second".into(), detail))
+    Some(found.fact("TCP payload per CPU-second".into(), String::new(), detail))
 }
 
 fn is_tcp(run: &Run<'_>, cell: &CellResult) -> bool {

@@ -188,17 +188,20 @@ fn fact(run: &Run<'_>, device: &str, set: &Set<'_>) -> Option<Fact> {
     let baseline = run
         .comparison(cell, Metric::LatencyP50)
         .and_then(|found| Some((&found.baseline, median(run.cell(&found.baseline_cell)?)?)));
-    let detail = match baseline {
+    let (brief, detail) = match baseline {
         Some((name, other)) if own.mean >= other => {
-            format!(
-                "median, {} more than {name} ({})",
-                time_ns(own.mean - other),
-                time_ns(other)
-            )
+            let more = time_ns(own.mean - other);
+            let brief = format!("{more} more than {name}");
+            let detail = format!("median, {brief} ({})", time_ns(other));
+            (brief, detail)
         }
         // A negative difference is hard to read, so both medians are named.
-        Some((name, other)) => format!("median; {name}: {}", time_ns(other)),
-        None => "median".into(),
+        Some((name, other)) => {
+            let brief = format!("{name}: {}", time_ns(other));
+            let detail = format!("median; {brief}");
+            (brief, detail)
+        }
+        None => (String::new(), "median".into()),
     };
     let scale = Scale::time(own.mean);
     Some(Fact {
@@ -207,6 +210,7 @@ fn fact(run: &Run<'_>, device: &str, set: &Set<'_>) -> Option<Fact> {
         range: repeats(own, &scale),
         unit: scale.unit,
         detail,
+        brief,
     })
 }
 

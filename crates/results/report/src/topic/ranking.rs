@@ -10,7 +10,7 @@ use crate::kit::table::{Cell, Kind, Table};
 use crate::layout::Run;
 use crate::layout::groups::{GroupWords, words_of};
 use crate::order::unique;
-use stats::{Rank, RankedBy, Ranking, Standing};
+use stats::{CellResult, Rank, RankedBy, Ranking, Standing};
 
 const READING: &str = "Bars, or marks on a logarithmic axis: mean of the repeats. Lines: its interval; devices whose lines \
                        overlap are not distinguishable, and the number before a name is the \
@@ -277,24 +277,55 @@ fn to_best(place: &Standing) -> Option<String> {
     Some(ratio_with(place.ratio_to_best?, ends))
 }
 
-/// `the others are within -2.1 to +1.8 % of it, larger differences are excluded`, over the
-/// intervals of the ratios to the best. `None` if an interval is missing.
-fn excluded(found: &Ranked<'_>) -> Option<String> {
+/// The ratios to the best that the repeats leave possible, over all other devices, as a clause:
+/// `the others are within -2.1 to +1.8 % of it, larger differences are excluded`.
+fn possible(run: &Run<'_>, found: &Ranked<'_>) -> String {
     let places = found.main.places.iter();
     // The best has no interval, as it is not compared with itself.
-    let others = places.filter(|place| place.ratio_to_best != Some(1.0));
-    let ends = others.map(|place| place.ratio_to_best_low.zip(place.ratio_to_best_high));
+    let others: Vec<&Standing> = places
+        .filter(|place| place.ratio_to_best != Some(1.0))
+        .collect();
+    let ends = others
+        .iter()
+        .map(|place| place.ratio_to_best_low.zip(place.ratio_to_best_high));
     // Without one of the intervals, no difference is excluded.
-    let ends: Vec<(f64, f64)> = ends.collect::<Option<_>>()?;
-    let low = ends.iter().map(|(low, _)| *low).reduce(f64::min)?;
-    let high = ends.iter().map(|(_, high)| *high).reduce(f64::max)?;
+    let ends: Option<Vec<(f64, f64)>> = ends.collect();
+    let ends = ends.and_then(|ends| {
+        let low = ends.iter().map(|(low, _)| *low).reduce(f64::min)?;
+        let high = ends.iter().map(|(_, high)| *high).reduce(f64::max)?;
+        Some((low, high))
+    });
+    let subject = if others.len() == 1 {
+        "the other is"
+    } else {
+        "the others are"
+    };
     let percent = |ratio: f64| format!("{:+.1}", 100.0 * (ratio - 1.0));
-    Some(format!(
-        "the others are within {} to {} % of it, larger differences are excluded",
-        percent(low),
-        percent(high)
-    ))
+    match ends {
+        None => {
+            let cells = found.main.places.iter();
+            let mut cells = cells.filter_map(|place| run.cell(&place.cell));
+            let is_single = |cell: &CellResult| cell.figure().is_some_and(|it| it.n < 2);
+            match cells.find(|cell| is_single(cell)) {
+                Some(cell) => format!("one repeat of {} shows no scatter", run.label(&cell.dut)),
+                None => "equal repeats show no scatter".to_owned(),
+            }
+        }
+        Some((low, high)) if low < 1.0 / WIDE || high > WIDE => format!(
+            "too few repeats, or too much scatter: {} to {} times it is possible",
+            ratio_number(low),
+            ratio_number(high)
+        ),
+        Some((low, high)) => format!(
+            "{subject} within {} to {} % of it, larger differences are excluded",
+            percent(low),
+            percent(high)
+        ),
+    }
 }
+
+/// A ratio of this size either way, or a larger one, excludes nothing that a reader would expect.
+const WIDE: f64 = 2.0;
 
 /// `940 Mbit (1–5)`; for a reference, only the figure.
 fn with_rank(place: &Standing) -> String {
@@ -380,19 +411,21 @@ pub(crate) fn best(run: &Run<'_>, found: &Ranked<'_>) -> Option<String> {
             let next = name(run, second);
             format!("{what}: {leader} is best, {value}{interval}; next {next}{ratio}.")
         }
-        tied if tied == others.len() => format!(
-            "{what}: no difference shown between {}; highest mean {leader}, {value}{interval}{}.",
-            counted(main.places.len() as u64, "device"),
-            excluded(found).map_or_else(String::new, |found| format!("; {found}"))
-        )
-        .replace(
-            "highest",
-            if main.higher_is_better {
-                "highest"
+        tied if tied == others.len() => {
+            let last = others.last().map_or_else(String::new, |last| {
+                format!(" {}, {}", name(run, last), scale.value(last.value))
+            });
+            let (highest, lowest) = if main.higher_is_better {
+                ("highest", "lowest")
             } else {
-                "lowest"
-            },
-        ),
+                ("lowest", "highest")
+            };
+            format!(
+                "{what}: the repeats do not decide the order of {}; {highest} mean {leader}, {value}{interval}; {lowest}{last}; {}.",
+                counted(main.places.len() as u64, "device"),
+                possible(run, found)
+            )
+        }
         tied => format!(
             "{what}: {leader}, {value}{interval}, and {} not distinguishable as the best of {}.",
             match tied {

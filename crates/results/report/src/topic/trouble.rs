@@ -37,6 +37,8 @@ pub(crate) fn remedy(run: &Run<'_>) -> &'static str {
     let reasons = || run.results.cells.iter().flat_map(|cell| &cell.reasons);
     let lasting = reasons().filter(|reason| reason.recurs()).count();
     match lasting {
+        // Failed trials are repeated without the option.
+        0 if run.results.progress.trials_invalid == 0 => "cipherbench resume RUN repeats them",
         0 => "cipherbench resume RUN --invalid repeats them",
         all if all == reasons().count() => {
             "repeated, they would fail again: make the change named with each, and begin a new run"

@@ -104,6 +104,7 @@ pub(super) fn facts(of: &Subject<'_>) -> Vec<Fact> {
         unit: "frames shown undamaged".to_owned(),
         range: String::new(),
         detail: detail.join(", "),
+        brief: String::new(),
     });
     fact.into_iter().collect()
 }

@@ -92,6 +92,34 @@ fn each_number_of_repeats_says_what_its_intervals_are() {
     }
 }
 
+/// Without scatter no order is shown, and a reader must see why, and the figures.
+#[test]
+fn one_repeat_decides_no_order_and_shows_both_ends() {
+    let text = crate::terminal(&fixture::peers(1), None, 400, false);
+    let line = text
+        .lines()
+        .find(|line| line.starts_with("- Payload throughput"));
+    let line = line.expect(&text);
+    assert!(
+        line.contains(": the repeats do not decide the order of "),
+        "{line}"
+    );
+    assert!(
+        line.contains("; highest mean cipherbench, 2.70 Gbit/s; lowest "),
+        "{line}"
+    );
+    assert!(line.ends_with(" shows no scatter."), "{line}");
+    assert!(!line.contains(" is best"), "{line}");
+    let answer = "the highest mean of 4 devices, whose order these repeats do not decide";
+    assert!(text.contains(answer), "{text}");
+    // The brief form has the figure of a ratio, and the baseline of a round trip.
+    let brief = crate::brief(&fixture::peers(1), None, 400, false);
+    let line = brief.lines().find(|line| line.starts_with("cipherbench: "));
+    let line = line.expect(&brief);
+    assert!(line.contains(" × direct, 2.70 Gbit/s; "), "{line}");
+    assert!(line.contains(" µs more than direct"), "{line}");
+}
+
 #[test]
 fn a_device_that_failed_says_so_in_the_ranking_and_why_once_before() {
     let text = crate::terminal(&fixture::peers(3), None, 200, false);

@@ -64,7 +64,7 @@ impl WarningKind {
             Self::HostileShortfall => (Spoils, "fewer hostile packets were sent than configured"),
             Self::UnexplainedRetransmissions => (Spoils, "TCP sent again more than was lost"),
             Self::SharedCores => (Spoils, "shared cores"),
-            Self::SuperPackets => (Spoils, "packets that no cable carries"),
+            Self::SuperPackets => (Spoils, "packets longer than the MTU"),
             Self::NoChecksums => (Qualifies, "an old journal without checksums"),
             Self::Repeated => (Qualifies, "invalid trials were repeated"),
             Self::SittingsApart => (Qualifies, "repeats are from several sittings"),

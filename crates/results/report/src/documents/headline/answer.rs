@@ -197,16 +197,13 @@ fn others(run: &Run<'_>, shares: &[Share<'_>], metric: Metric) -> String {
         return String::new();
     };
     let all = counted(others.len() + 1, "device");
-    let surely = if is_surely_best(run, best, metric) {
-        ""
+    let most = if is_surely_best(run, best, metric) {
+        format!("the most of {all}")
     } else {
-        "not surely "
+        format!("the highest mean of {all}, whose order these repeats do not decide")
     };
     let least = last.words(run);
-    format!(
-        ", {surely}the most of {all}; the least is {} with {least}",
-        last.device
-    )
+    format!(", {most}; the least is {} with {least}", last.device)
 }
 
 /// Whether each ranking that the figures of a device are in has it alone in the first place.
@@ -281,6 +278,7 @@ fn stated<'r>(
         unit,
         range,
         detail,
+        brief: _,
     } = first.facts.first()?;
     // The first condition; the summary of the device has the others.
     let detail = match detail.split("; ").next().unwrap_or_default() {

@@ -72,7 +72,7 @@ pub(crate) fn write(
         page.wrapped(
             "",
             "",
-            "Left out: rows, columns and tables that do not fit.",
+            "The documents have more rows, columns and tables.",
             Style::dim,
         );
     }
@@ -132,7 +132,11 @@ fn answer(device: &Headline) -> String {
     let facts: Vec<String> = facts
         .map(|fact| {
             let label = fact.label.replace(", ", " ");
-            format!("{label} {} {}", fact.figure, fact.unit)
+            let figure = format!("{label} {} {}", fact.figure, fact.unit);
+            match fact.brief.as_str() {
+                "" => figure,
+                brief => format!("{}, {brief}", figure.trim_end()),
+            }
         })
         .collect();
     let mut text = facts.join("; ");

@@ -347,6 +347,7 @@ pub(super) fn fact(cell: &CellResult) -> Option<Fact> {
             sum(|one| one.counts.wrong),
             counted(sum(|one| one.counts.restarts), "restart")
         ),
+        brief: String::new(),
     })
 }
 

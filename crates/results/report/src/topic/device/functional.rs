@@ -221,6 +221,7 @@ pub(super) fn fact(cell: &CellResult) -> Option<Fact> {
         unit: "algorithms pass".into(),
         range: String::new(),
         detail: failed_names(found),
+        brief: String::new(),
     })
 }
 

@@ -455,6 +455,7 @@ fn single(run: &Run<'_>, cell: &CellResult, info: &DeviceTestInfo) -> Option<Fac
             .chain(others)
             .collect::<Vec<_>>()
             .join("; "),
+        brief: String::new(),
     })
 }
 
@@ -491,6 +492,7 @@ fn fact(series: &DeviceSeries, device: &str) -> Option<Fact> {
                 figure: ratio_number(found.crossover.best_ratio),
                 unit,
                 detail: format!("{}; {}{gain}", found.verdict, curve.verdict),
+                brief: String::new(),
             }
         }
         compared => {
@@ -503,6 +505,7 @@ fn fact(series: &DeviceSeries, device: &str) -> Option<Fact> {
                 figure: scale.number(peak),
                 unit: format!("{}{modelled}", scale.unit),
                 detail: format!("{compared}{}{gain}", curve.verdict),
+                brief: String::new(),
             }
         }
     })

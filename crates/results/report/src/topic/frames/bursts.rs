@@ -95,6 +95,7 @@ pub(super) fn fact(set: &FrameSet<'_>, cell: &CellResult, size: &str) -> Option<
         unit: "frames without loss".to_owned(),
         range: repeats(&found.burst_frames, &scale),
         detail: detail.join(", "),
+        brief: String::new(),
     })
 }
 

@@ -256,5 +256,6 @@ pub(super) fn fact(device: &str, set: &FrameSet<'_>) -> Option<Fact> {
         unit,
         range,
         detail,
+        brief: String::new(),
     })
 }

@@ -290,6 +290,7 @@ pub(super) fn fact(device: &str, set: &FrameSet<'_>) -> Option<Fact> {
         range: repeats(&found.p50_each_ns, &scale),
         unit: scale.unit,
         detail: format!("median {load}, {size} frames; p99 {p99}"),
+        brief: String::new(),
     })
 }
 

@@ -54,6 +54,7 @@ pub(super) fn fact(set: &FrameSet<'_>, cell: &CellResult, size: &str) -> Option<
         unit: format!("{}, {lost}", scale.unit),
         range: repeats(received, &scale),
         detail,
+        brief: String::new(),
     })
 }
 

@@ -225,6 +225,7 @@ pub(super) fn fact(set: &FrameSet<'_>, cell: &CellResult, size: &str) -> Option<
                 unit: format!("{} without loss", scale.unit),
                 range: repeats(offered, &scale),
                 detail,
+                brief: String::new(),
             }
         }
         None => {
@@ -246,6 +247,7 @@ pub(super) fn fact(set: &FrameSet<'_>, cell: &CellResult, size: &str) -> Option<
                 unit: "lost at the lowest load".to_owned(),
                 range: lost,
                 detail: format!("{offered} offered{between}; {at_highest}"),
+                brief: String::new(),
             }
         }
     })

@@ -91,6 +91,7 @@ pub(super) fn fact(set: &FrameSet<'_>, cell: &CellResult, size: &str) -> Option<
                 range: repeats(time, &scale),
                 unit: format!("{} to the last loss", scale.unit),
                 detail,
+                brief: String::new(),
             }
         }
         // Without an overload, or without an end of the losses, there is no time.
@@ -106,6 +107,7 @@ pub(super) fn fact(set: &FrameSet<'_>, cell: &CellResult, size: &str) -> Option<
             },
             range: String::new(),
             detail,
+            brief: String::new(),
         },
     })
 }

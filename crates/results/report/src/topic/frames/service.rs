@@ -105,6 +105,7 @@ pub(super) fn fact(set: &FrameSet<'_>, cell: &CellResult, size: &str) -> Option<
         },
         range: String::new(),
         detail,
+        brief: String::new(),
     })
 }
 

@@ -256,6 +256,7 @@ pub(super) fn fact(device: &str, set: &FrameSet<'_>) -> Option<Fact> {
         unit: format!("at {}", si(rate, "pps")),
         range: repeats(&found.load.forwarded.frames_per_s, &Scale::si(rate, "pps")),
         detail,
+        brief: String::new(),
     })
 }
 

@@ -353,6 +353,7 @@ pub(super) fn fact(run: &Run<'_>, device: &str, set: &FrameSet<'_>) -> Option<Fa
         range: repeats(&rates.frames_per_s, &scale),
         unit: scale.unit,
         detail,
+        brief: String::new(),
     })
 }
 
