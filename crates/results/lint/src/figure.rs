@@ -3,7 +3,7 @@
 use crate::interval::Interval;
 use crate::marks::{Decimal, Evidence, plain};
 use crate::number::number;
-use crate::unit::Unit;
+use crate::unit::{Unit, number_word};
 use yaml::Place;
 
 /// `~` makes the rounding of a figure this many times as wide.
@@ -117,11 +117,8 @@ impl Figure {
             half_step *= APPROXIMATE;
         }
         // `openssl speed` prints a bare `k`. It is looked for before units, as no unit is one of
-        // these letters.
-        let prefix = match rest.trim() {
-            "k" | "K" | "M" | "G" | "T" => rest.trim().chars().next(),
-            _ => None,
-        };
+        // these letters or words.
+        let prefix = prefix(rest.trim());
         let mut unit = match prefix {
             Some(_) => None,
             None => own_unit(rest).ok_or_else(refused)?,
@@ -292,6 +289,16 @@ fn range_end(rest: &str) -> Option<&str> {
         .then_some(after)
 }
 
+/// Returns a prefix without a unit, as a letter: `k`, `Mio`.
+pub(crate) fn prefix(text: &str) -> Option<char> {
+    match text {
+        "k" | "K" | "M" | "G" | "T" => text.chars().next(),
+        _ => number_word(text)
+            .filter(|(_, rest)| rest.is_empty())
+            .map(|(prefix, _)| prefix),
+    }
+}
+
 /// Returns the unit after a number: `Some(None)` if absent, `None` if unknown.
 fn own_unit(text: &str) -> Option<Option<Unit>> {
     match text.trim() {
@@ -352,6 +359,20 @@ mod tests {
         }
         let figure = parse("743221.38k");
         assert_eq!((figure.prefix, figure.unit), (Some('k'), None));
+        let figure = parse("3 Mio");
+        assert_eq!((figure.prefix, figure.unit), (Some('M'), None));
+        for (text, scale) in [
+            ("3 Mio pps", 1e6),
+            ("3 Mrd. bit/s", 1e9),
+            ("3 k frames/s", 1e3),
+            ("3 million pps", 1e6),
+        ] {
+            assert_eq!(
+                parse(text).unit.map(|unit| unit.scale),
+                Some(scale),
+                "{text}"
+            );
+        }
         let least = parse("≥ 900 Mbps").rounded(0.0);
         assert!(least.low < 900.0 && least.low > 899.0 && least.high.is_infinite());
         let step = parse("1.2e9").half_step;

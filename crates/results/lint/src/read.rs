@@ -2,7 +2,9 @@
 
 mod beside;
 mod columns;
+mod counts;
 mod csv;
+mod decimals;
 mod grid;
 mod guess;
 mod heading;

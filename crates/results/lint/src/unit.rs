@@ -91,6 +91,24 @@ const TIMES: [(&str, f64); 8] = [
     ("sec", 1.0),
     ("h", 3600.0),
 ];
+/// Words for powers of ten, in English and German data sheets, and their prefixes. Longer ones
+/// come before those that they begin with.
+const NUMBER_WORDS: [(&str, char); 14] = [
+    ("thousand", 'k'),
+    ("tsd.", 'k'),
+    ("tsd", 'k'),
+    ("millionen", 'M'),
+    ("millions", 'M'),
+    ("million", 'M'),
+    ("mio.", 'M'),
+    ("mio", 'M'),
+    ("milliarden", 'G'),
+    ("milliard", 'G'),
+    ("mrd.", 'G'),
+    ("mrd", 'G'),
+    ("mia.", 'G'),
+    ("mia", 'G'),
+];
 /// The spellings that error messages list.
 pub(crate) const KNOWN: &str = "bit/s, kbit/s, Mbit/s, Gbit/s, Tbit/s, MB/s, MiB/s, frames/s, kpps, operations/s, %, \
                                 ns, µs, ms, s";
@@ -172,11 +190,29 @@ fn rate(name: &str) -> Option<(Quantity, f64)> {
     Some((quantity, 1.0))
 }
 
+/// Returns the prefix that a word at the start of a text stands for, and the rest: `Mio pps`.
+pub(crate) fn number_word(text: &str) -> Option<(char, &str)> {
+    NUMBER_WORDS.iter().find_map(|(word, prefix)| {
+        let start = text.get(..word.len())?;
+        let rest = &text[word.len()..];
+        let is_whole = !rest.starts_with(|c: char| c.is_alphanumeric());
+        (start.eq_ignore_ascii_case(word) && is_whole).then_some((*prefix, rest.trim_start()))
+    })
+}
+
 /// The scale of a prefix, and the rest. `Ki` counts 1024, `k` and `K` 1000.
 fn prefixed(text: &str) -> (f64, &str) {
     // The `t` of `transactions/s` is no tera.
     if rate(text).is_some() {
         return (1.0, text);
+    }
+    if let Some((prefix, rest)) = number_word(text) {
+        let scale = match prefix {
+            'k' => 1e3,
+            'M' => 1e6,
+            _ => 1e9,
+        };
+        return (scale, rest);
     }
     let mut letters = text.chars();
     let (decimal, binary) = match letters.next() {

@@ -109,7 +109,7 @@ pub(super) fn has_unit(column: &Raw) -> bool {
 }
 
 /// Returns the unit of a cell with one or several figures; `None` for a text.
-fn figure(text: &str, decimal: Decimal, place: &Place) -> Option<Option<Unit>> {
+pub(super) fn figure(text: &str, decimal: Decimal, place: &Place) -> Option<Option<Unit>> {
     // Not readable as a figure yet, but no text either: the mark is resolved, and parts are split,
     // later.
     if Evidence::of(text).unclear_comma || pairs::parts(text).is_some() {
@@ -139,7 +139,7 @@ pub(super) fn split(
         return vec![column];
     };
     let count = |at: usize| several[at].as_ref().map_or(0, Vec::len);
-    let in_heading = pairs::named(&column.name);
+    let in_heading = pairs::named(&column.name, count(at));
     let by_key = parts.map(|parts| {
         let (bare, unit) = heading::with_unit(&column.name);
         let unit = unit
@@ -154,24 +154,25 @@ pub(super) fn split(
     let names = fitting.into_iter().find(|names| names.len() == count(at));
     let is_same = |other: usize| several[other].is_none() || count(other) == count(at);
     let Some(names) = names.filter(|_| (0..several.len()).all(is_same)) else {
-        // Without keys, these cells may be dates or versions.
+        // Without keys, these cells may be dates or versions: they are mistakes if the column turns
+        // out to hold rates.
         if is_bare {
             return vec![column];
         }
-        // Without the text of the cell, so that equal mistakes of several cells are printed once.
-        for (other, (_, place)) in column.cells.iter().enumerate() {
-            let what = match count(other) {
+        let mut column = column;
+        for (other, cell) in column.cells.iter_mut().enumerate() {
+            let first = match count(other) {
                 0 => continue,
-                own if own != count(at) => format!(
-                    "a cell in column `{}` holds {own} figures, and the first one {}",
-                    column.name,
-                    count(at)
-                ),
-                own => format!("a cell holds {own} figures without names"),
+                own if own != count(at) => {
+                    pairs::refuse_count(source, &cell.1, &column.name, own, count(at));
+                    pairs::parts(&cell.0).and_then(|parts| parts.into_iter().next())
+                }
+                _ => pairs::refuse(source, cell),
             };
-            source.mistake(place, what, pairs::HELP);
+            // One figure stays, so that the next steps find all further mistakes of the column.
+            cell.0 = first.unwrap_or_default();
         }
-        return Vec::new();
+        return vec![column];
     };
     let empty = |at: usize| (String::new(), column.cells[at].1.clone());
     let part = |number: usize, name: String| Raw {

@@ -9,12 +9,13 @@
 use super::columns::{self, Raw, Text, columns, split};
 use super::keys::{Keys, figure};
 use super::left_out::{without_others, without_texts, without_unknown_units};
-use super::{guess, heading, markup, pairs, report, speed, statements, table};
+use super::{counts, decimals, guess, heading, markup, pairs, report, speed, statements, table};
 use crate::document::{Axis, Document, Footnote, Remark, Table};
 use crate::figure::Figure;
 use crate::marks::{Decimal, Evidence, plain};
 use crate::source::Source;
 use crate::unit::Unit;
+use yaml::Place;
 
 /// What surrounds a table.
 #[derive(Debug, Clone, Copy, Default)]
@@ -69,8 +70,8 @@ pub(super) fn read(
     if table::is_skipped(keys) {
         return;
     }
-    let Some(heading) = lines.next() else {
-        return keys.refuse_others();
+    let Some(mut heading) = lines.next() else {
+        return keys.refuse_without_table();
     };
     let mut table = table::read(keys, &format!("table {}", document.numbered));
     table.is_result = around.form == Form::Report;
@@ -84,7 +85,7 @@ pub(super) fn read(
     let width = heading.len();
     // With keys, a row of another length is a mistake. Later steps index the cells of a row by
     // column.
-    let lines: Vec<Vec<Text>> = lines
+    let mut lines: Vec<Vec<Text>> = lines
         .filter(|line| around.is_bare || has_width(source, line, width, &table))
         .map(|mut line| {
             // In a table without keys, rows are cut or completed as GitHub shows them.
@@ -93,6 +94,15 @@ pub(super) fn read(
             line
         })
         .collect();
+    let mut left_out = Vec::new();
+    if matches!(around.form, Form::Any | Form::Semicolons) {
+        lines = pairs::split_rows(&heading, lines);
+        // Before anything is read: a count is no evidence for decimal marks, and may be any text.
+        left_out = counts::take(&mut heading, &mut lines, &table.id, |name| {
+            let is_mix = document.mixes.iter().any(|mix| mix.name == name);
+            is_mix || stated.mean.as_deref() == Some(name)
+        });
+    }
     let mut names: Vec<Text> = Vec::new();
     for line in &lines {
         names.push((markup::name(&line[0].0).text, line[0].1.clone()));
@@ -107,7 +117,7 @@ pub(super) fn read(
     }
     // The decimal mark comes before the question whether a column is text: `1,5` is a figure only
     // if the comma is known to be a decimal mark.
-    let mut decimals = decimals(&raw, stated.decimal);
+    let mut decimals = decimals::each(&raw, stated.decimal);
     let sizes = take_sizes(&stated, &corner, &mut names, &mut raw, &mut decimals);
     if around.is_bare {
         let is_kept = |(column, decimal): (&Raw, &Option<Decimal>)| {
@@ -154,13 +164,13 @@ pub(super) fn read(
         })
         .collect();
     // Commas in the columns of text are no evidence for a decimal mark, so only the rest counts.
-    let whole = whole_table(&raw);
+    let whole = decimals::whole_table(&raw);
     fill(
         source,
         &mut table,
         raw,
         &stated,
-        (whole, around.form),
+        (whole, around.form, around.is_bare),
         document,
     );
     // A prefix takes its unit from the column or the table, so both must be complete.
@@ -192,6 +202,7 @@ pub(super) fn read(
     }
     // Only for a table that is kept: remarks about the guesses for a dropped table would confuse.
     document.remarks.extend(guessed);
+    document.remarks.extend(left_out);
     if !has_mistake {
         table::check(source, &table, document);
     }
@@ -221,25 +232,6 @@ fn stated(keys: &Keys<'_>, table: &mut Table) -> Stated {
         decimal,
         parts,
     }
-}
-
-/// Returns the decimal mark of each column, if it is certain.
-fn decimals(columns: &[Raw], stated: Option<Decimal>) -> Vec<Option<Decimal>> {
-    let each = columns
-        .iter()
-        .map(|column| stated.or_else(|| evidence(column).decimal()));
-    each.collect()
-}
-
-fn evidence(column: &Raw) -> Evidence {
-    let texts = column.cells.iter().map(|(text, _)| Evidence::of(text));
-    texts.fold(Evidence::default(), Evidence::and)
-}
-
-/// Returns the evidence of the whole table.
-fn whole_table(columns: &[Raw]) -> Evidence {
-    let all = columns.iter().map(evidence);
-    all.fold(Evidence::default(), Evidence::and)
 }
 
 /// Frame sizes as rows.
@@ -378,44 +370,41 @@ fn fill(
     table: &mut Table,
     columns: Vec<Raw>,
     stated: &Stated,
-    (whole, form): (Evidence, Form),
+    (whole, form, is_bare): (Evidence, Form, bool),
     document: &mut Document,
 ) {
     let mut unclear = None;
     for raw in columns {
         let is_mean = Some(&raw.name) == stated.mean.as_ref();
-        let column = if is_mean {
-            None
-        } else {
-            table::column(source, &raw.place, &raw.name, table, document)
+        let column =
+            (!is_mean).then(|| table::column(source, &raw.place, &raw.name, table, document));
+        // A column without any unit in a table without keys is not checked, and makes no mistakes.
+        let is_ignored = is_bare && !is_mean && has_no_unit(&raw, table);
+        // After a mistake the column is read with both marks, so that all its mistakes are found.
+        let found = match stated.decimal {
+            None if !is_ignored => decimals::of(source, &raw, whole, form),
+            stated => stated,
         };
-        // `column` reported the mistake. Without its cells rows and columns stay of one length.
-        if column.is_none() && !is_mean {
-            continue;
-        }
-        let found = stated
-            .decimal
-            .or_else(|| decimal(source, &raw, whole, form));
-        let Some(decimal) = found else {
-            continue;
-        };
-        if unclear.is_none() && stated.decimal.is_none() && is_point_unclear(&raw, whole) {
-            unclear = with_mark(&raw, '.');
+        if unclear.is_none() && stated.decimal.is_none() && decimals::is_point_unclear(&raw, whole)
+        {
+            unclear = decimals::with_mark(&raw, '.');
         }
         let has_unit = column.as_ref().is_some_and(|column| column.unit.is_some());
-        for (number, (row, (text, place))) in table.rows.iter_mut().zip(&raw.cells).enumerate() {
+        for (number, (row, cell)) in table.rows.iter_mut().zip(&raw.cells).enumerate() {
+            let (text, place) = cell;
             let read = match form {
                 _ if markup::is_missing(text) => None,
-                Form::Report => report::figure(&plain(text, decimal), place),
-                _ if pairs::parts(text).is_some() => {
-                    source.mistake(
-                        place,
-                        "a cell holds several figures without names",
-                        pairs::HELP,
-                    );
-                    None
+                _ if is_ignored => Figure::parse(&plain(text, Decimal::Point), place).ok(),
+                Form::Report => {
+                    report::figure(&plain(text, found.unwrap_or(Decimal::Point)), place)
                 }
-                _ => figure(source, &plain(text, decimal), place),
+                _ => match pairs::parts(text) {
+                    Some(_) => {
+                        let first = pairs::refuse(source, cell);
+                        first.and_then(|first| cell_figure(source, &first, place, found))
+                    }
+                    None => cell_figure(source, text, place, found),
+                },
             };
             let notes = raw.notes.iter();
             let notes = notes.filter(|(at, _)| at.is_none_or(|at| at == number));
@@ -462,17 +451,6 @@ fn fill(
     }
 }
 
-/// Whether the points of a column may separate thousands, and nothing in the table decides.
-fn is_point_unclear(column: &Raw, whole: Evidence) -> bool {
-    evidence(column).is_point_unclear() && whole.is_point_unclear()
-}
-
-/// The first cell of a column that has a mark.
-fn with_mark(column: &Raw, mark: char) -> Option<Text> {
-    let mut cells = column.cells.iter();
-    cells.find(|(text, _)| text.contains(mark)).cloned()
-}
-
 /// Reports a row of another length than the heading: merged cells, or a mark that splits a cell.
 fn has_width(source: &Source, line: &[Text], wide: usize, table: &Table) -> bool {
     if line.len() == wide {
@@ -491,38 +469,38 @@ fn has_width(source: &Source, line: &[Text], wide: usize, table: &Table) -> bool
     false
 }
 
-/// Returns the decimal mark of a column; `None` if it is ambiguous, which is a mistake.
-fn decimal(source: &Source, column: &Raw, whole: Evidence, form: Form) -> Option<Decimal> {
-    let found = evidence(column);
-    if let Some(decimal) = found.decimal() {
-        return Some(decimal);
-    }
-    let is_both = found.point && found.comma;
-    // Programs that separate cells by semicolons write a decimal comma.
-    let is_point = form == Form::Semicolons && is_point_unclear(column, whole);
-    // No number of the column decides, but none contradicts the table either. Without an ambiguous
-    // comma the point is safe: `1.234` is then read as printed.
-    if !is_both && !is_point && (whole.decimal().is_some() || !found.unclear_comma) {
-        return Some(whole.decimal().unwrap_or(Decimal::Point));
-    }
-    let (mark, sign) = if is_point {
-        ('.', "point")
-    } else {
-        (',', "comma")
+/// Whether neither the table nor a row, the heading or a cell of a column states a unit.
+fn has_no_unit(column: &Raw, table: &Table) -> bool {
+    let in_row = || {
+        table
+            .rows
+            .iter()
+            .any(|row| heading::of_row(&row.name).is_some())
     };
-    let why = if found.point {
-        "the column has points too"
-    } else {
-        "it may separate thousands"
+    let in_cell = || {
+        column
+            .cells
+            .iter()
+            .any(|(text, _)| counts::has_own_unit(text))
     };
-    let (text, place) = with_mark(column, mark)?;
-    source.mistake(
-        &place,
-        format!(
-            "the {sign} of `{text}` in column `{}` is ambiguous: {why}",
-            column.name
-        ),
-        "add `decimal = \"comma\"` or `decimal = \"point\"` to the table's keys",
-    );
-    None
+    let is_of_names = matches!(table.axis, Axis::Names | Axis::Devices) && table.unit.is_none();
+    is_of_names && heading::with_unit(&column.name).1.is_none() && !in_row() && !in_cell()
+}
+
+/// Reads a cell with the decimal mark of its column. If that is ambiguous, which is reported, the
+/// cell has either mark.
+fn cell_figure(
+    source: &Source,
+    text: &str,
+    place: &Place,
+    decimal: Option<Decimal>,
+) -> Option<Figure> {
+    let with = |decimal| plain(text, decimal);
+    match decimal {
+        Some(decimal) => figure(source, &with(decimal), place),
+        None => {
+            let comma = Figure::parse(&with(Decimal::Comma), place).ok();
+            comma.or_else(|| figure(source, &with(Decimal::Point), place))
+        }
+    }
 }

@@ -40,7 +40,7 @@ pub(super) fn with_unit(name: &str) -> (&str, Option<Unit>) {
         }
         // `Mbps (L2)`: the brackets hold something else.
         return match with_unit(bare) {
-            (_, None) => (bare, None),
+            (_, None) => (bare, behind_brackets(name)),
             found => found,
         };
     }
@@ -68,6 +68,16 @@ pub(super) fn with_unit(name: &str) -> (&str, Option<Unit>) {
         return (bare.strip_suffix(" in").unwrap_or(bare), Some(unit));
     }
     (name, None)
+}
+
+/// The unit behind brackets: `rate (UDP) Mbit/s`.
+fn behind_brackets(name: &str) -> Option<Unit> {
+    let behind = name
+        .rsplit([']', ')'])
+        .next()?
+        .trim_start_matches([' ', ',']);
+    let behind = behind.strip_prefix("in ").unwrap_or(behind).trim();
+    Unit::parse(behind).filter(is_plain)
 }
 
 /// The unit of a row: `Throughput (kpps)`, `Latency [µs]`. Only in brackets, as a row may name a
@@ -271,6 +281,7 @@ mod tests {
             ("rate (L2) [Mbit/s]", "rate", Some("Mbit/s")),
             ("Mbps (L2)", "Mbps", Some("Mbps")),
             ("CG (new)", "CG", None),
+            ("rate (UDP) in Mbps", "rate", Some("Mbps")),
             ("rate (on a 1 Gbit/s link)", "rate", None),
             (
                 "Packets per second",

@@ -117,6 +117,21 @@ impl<'a> Keys<'a> {
     }
 }
 
+impl Keys<'_> {
+    /// Reports keys that are of no table: only statements may stand alone.
+    pub(super) fn refuse_without_table(&self) {
+        let read = self.read.borrow();
+        let others = self.entries().into_iter();
+        let mut others = others.filter(|(key, ..)| !read.contains(&key.as_str()));
+        if let Some((key, place, _)) = others.next() {
+            let what = format!("no table follows the comment with the key `{key}`");
+            let help = "put the comment directly above the table, whose second line is made of dashes and bars; only \
+                        [[mix]], [[sum]] and [[claim]] may stand alone";
+            self.source.mistake(&place, what, help);
+        }
+    }
+}
+
 impl<'a> Value<'a> {
     pub(super) fn place(&self) -> Place {
         self.source.place(&shifted(&self.value.span(), self.base))

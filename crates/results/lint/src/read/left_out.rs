@@ -1,6 +1,7 @@
 //! What of a table is not read: columns of text, and figures without a unit. A remark names each.
 
 use super::columns::{self, Raw, Text};
+use super::keys::figure;
 use super::{guess, heading, markup, pairs};
 use crate::document::{Axis, Column, Document, Remark, Table};
 use crate::marks::Decimal;
@@ -15,16 +16,11 @@ pub(super) fn without_texts(
     (source, is_bare, document, table): (&Source, bool, &mut Document, &Table),
 ) -> Vec<Raw> {
     let mut kept: Vec<Raw> = Vec::new();
-    let all = columns.iter().flat_map(|column| &column.cells);
-    if let Some((text, place)) = all.clone().find(|(text, _)| pairs::has_two_units(text)) {
-        // One mistake: the other cells are of the same form.
-        let what = format!("`{text}` holds two figures with units");
-        let help = "give each unit a column or a row of its own, for example `Throughput [Gbit/s]` and `Throughput [kpps]`";
-        source.mistake(place, what, help);
-        return Vec::new();
-    }
     for (column, decimal) in columns.into_iter().zip(decimals) {
         let decimal = decimal.unwrap_or(Decimal::Point);
+        if refuse_two_units(source, &column, decimal) {
+            continue;
+        }
         // A table without keys may hold dates, versions and counts, so its columns must look like
         // rates. With keys, one figure makes a column of figures, and its texts are mistakes.
         let is_text = if is_bare {
@@ -71,6 +67,25 @@ pub(super) fn without_texts(
         });
     }
     kept
+}
+
+/// Reports a column with two figures in different units in its cells: one mistake, as all cells are
+/// of the same form, and one for each text among them. Returns whether it is such a column.
+fn refuse_two_units(source: &Source, column: &Raw, decimal: Decimal) -> bool {
+    let is_double = |cell: &&Text| pairs::has_two_units(&cell.0);
+    let Some((text, place)) = column.cells.iter().find(is_double) else {
+        return false;
+    };
+    let what = format!("`{text}` holds two figures with units");
+    let help = "give each unit a column or a row of its own, for example `Throughput [Gbit/s]` and `Throughput [kpps]`";
+    source.mistake(place, what, help);
+    for cell in column.cells.iter().filter(|cell| !is_double(cell)) {
+        if !markup::is_missing(&cell.0) && columns::figure(&cell.0, decimal, &cell.1).is_none() {
+            // Reports the mistake: it is no figure.
+            let _ = figure(source, &cell.0, &cell.1);
+        }
+    }
+    true
 }
 
 /// Words in headings of columns that describe the device.

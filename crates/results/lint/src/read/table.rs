@@ -88,7 +88,7 @@ pub(super) fn listed_columns(keys: &Keys<'_>, document: &mut Document, table: &m
         table.axis = axis;
         let named = |item: Value<'_>| {
             let name = item.printed()?;
-            column(item.source, &item.place(), &name, table, document)
+            Some(column(item.source, &item.place(), &name, table, document))
         };
         let columns = value.list().into_iter().filter_map(named).collect();
         table.columns = columns;
@@ -114,14 +114,15 @@ pub(super) fn axis_name(axis: Axis) -> &'static str {
     found.map_or("columns", |(name, _)| name)
 }
 
-/// A column by its heading: a size, the name of a mix, a layer with its unit, or any name.
+/// A column by its heading: a size, the name of a mix, a layer with its unit, or any name. After a
+/// mistake it is kept, so that the mistakes of its cells are found too.
 pub(super) fn column(
     source: &Source,
     place: &Place,
     name: &str,
     table: &Table,
     document: &mut Document,
-) -> Option<Column> {
+) -> Column {
     let (name, axis) = (name.trim(), table.axis);
     let (bare, unit) = heading::with_unit(name);
     // Other words in brackets, as in `A (old) [Mbit/s]`, are kept. An ending as `_mbps` is not in
@@ -157,7 +158,6 @@ pub(super) fn column(
             } else {
                 let help = "write a number of bytes, for example `1518`, or the name of a [[mix]]";
                 source.mistake(place, format!("column `{name}` is no size"), help);
-                return None;
             }
         }
         Axis::Mix => {
@@ -167,7 +167,6 @@ pub(super) fn column(
                 let help =
                     "add a [[mix]] with its `name`, `frame` sizes and `weights`, or its `mean`";
                 source.mistake(place, what, help);
-                return None;
             }
             column.mix = found;
         }
@@ -184,13 +183,14 @@ pub(super) fn column(
                 let help = "write `frames/s`, `L1 [Mbit/s]`, `L2 [Mbit/s]`, `IP [Mbit/s]` or `payload [Mbit/s]`, or \
                             add the key `layer`";
                 source.mistake(place, what, help);
-                return None;
+                // One mistake is enough: any unit serves to read on.
+                column.unit = column.unit.or_else(|| Unit::parse("frames/s"));
             }
         }
         Axis::Devices => (column.layer, column.device) = heading::device(name),
         Axis::Names => {}
     }
-    Some(column)
+    column
 }
 
 fn remark_mix(document: &mut Document, place: &Place, what: &str, name: &str) {

@@ -1,9 +1,10 @@
 //! Published figures as TOML: the format of `reference/`.
 
 use super::keys::{Keys, Value};
-use super::{statements, table};
+use super::{counts, statements, table};
 use crate::document::{Document, Row, Table};
 use crate::source::Source;
+use yaml::Place;
 
 pub(super) fn read(source: &Source) -> Document {
     let mut document = Document::default();
@@ -30,7 +31,16 @@ fn one(keys: &Keys<'_>, number: usize, document: &mut Document) -> Table {
     let mut table = table::read(keys, &format!("table {number}"));
     table::listed_columns(keys, document, &mut table);
     if let Some(figures) = keys.required("figures").and_then(|it| it.keys()) {
-        let rows = figures.entries();
+        let mut rows = figures.entries();
+        let mut is_rate = |(name, place, value): &(String, Place, Value<'_>)| {
+            let texts = value.list().into_iter().filter_map(|cell| cell.printed());
+            let mut texts = texts.filter(|text| !text.is_empty());
+            let remark = counts::remark(counts::ROW, name, &table.id, place);
+            let is_rate = remark.is_none() || texts.any(|text| counts::has_own_unit(&text));
+            document.remarks.extend(remark.filter(|_| !is_rate));
+            is_rate
+        };
+        rows.retain(&mut is_rate);
         table.rows = rows
             .into_iter()
             .map(|(name, place, value)| {
@@ -65,8 +75,32 @@ fn one(keys: &Keys<'_>, number: usize, document: &mut Document) -> Table {
             }
         }
     }
+    without_counts(&mut table, document);
     table::resolve_prefixes(keys.source, &mut table);
     table::check(keys.source, &table, document);
     keys.refuse_others();
     table
+}
+
+/// Leaves out columns of counts, with a remark for each.
+fn without_counts(table: &mut Table, document: &mut Document) {
+    // From the end, so that the indices of the columns before stay valid.
+    for at in (0..table.columns.len()).rev() {
+        let mut cells = table
+            .rows
+            .iter()
+            .filter_map(|row| row.cells.get(at)?.as_ref());
+        if cells.any(|figure| figure.unit.is_some()) || table.columns[at].mix.is_some() {
+            continue;
+        }
+        let name = &table.columns[at].name;
+        let Some(remark) = counts::remark(counts::COLUMN, name, &table.id, &table.place) else {
+            continue;
+        };
+        document.remarks.push(remark);
+        table.columns.remove(at);
+        for row in table.rows.iter_mut().filter(|row| row.cells.len() > at) {
+            row.cells.remove(at);
+        }
+    }
 }

@@ -64,9 +64,11 @@ fn columns_that_describe_the_device_stand_among_columns_of_sizes() {
         let found = checked(&text);
         assert_eq!((found.figures, rules(&found)), (6, vec![]), "{text}");
         let remarks = remarks(&found);
-        for column in ["Ports", "Link"] {
-            let remark = format!("column `{column}` of table 1 has no size as heading");
-            assert!(remarks.contains(&remark), "{remarks}");
+        for remark in [
+            "column `Ports` of table 1 is a count and no rate: it is left out",
+            "column `Link` of table 1 has no size as heading",
+        ] {
+            assert!(remarks.contains(remark), "{remarks}");
         }
     }
     // A size with a wrong letter is a mistake.
@@ -79,8 +81,79 @@ fn parts_of_a_cell_are_sizes_in_the_heading_or_need_names() {
     let named = "| Device | 1518/512/64 B [Gbit/s] |\n|---|---|\n| A | 10/9/7 |\n";
     assert_eq!(checked(named).figures, 3);
     let shown = refused(&named.replace("1518/512/64 B", "1518 B"));
-    assert!(shown.contains("a cell holds several figures without names"));
+    assert!(shown.contains("a cell holds 3 figures without names"));
     assert!(shown.contains("`parts = [\"up\", \"down\"]`"), "{shown}");
+}
+
+/// The names of rows and columns with their figures.
+fn cells(text: &str) -> Vec<String> {
+    let document = lint::read("t.md", text).unwrap_or_else(|it| panic!("{it}\n{text}"));
+    let cells = document.tables[0].cells();
+    let shown = cells.map(|cell| {
+        format!(
+            "{} | {} | {}",
+            cell.row.name,
+            cell.column.name,
+            cell.shown()
+        )
+    });
+    shown.collect()
+}
+
+#[test]
+fn the_name_of_a_row_or_column_names_the_parts_of_its_cells_in_any_order() {
+    for heading in [
+        "Latency (min/avg/max) [µs]",
+        "Latency min / avg / max (µs)",
+        "Latency [µs] min/avg/max",
+        "min/avg/max latency in µs",
+    ] {
+        let found = checked(&format!("| of | {heading} |\n|---|---|\n| A | 5/4/9 |\n"));
+        assert_eq!(found.figures, 3, "{heading}");
+        // The parts are statistics: a minimum above the mean is found.
+        assert_eq!(rules(&found), [Rule::StatisticsOutOfOrder], "{heading}");
+    }
+    for heading in [
+        "Firewall 1518/512/64 byte UDP",
+        "Firewall (1518/512/64 byte) [Gbps]",
+    ] {
+        let text = format!(
+            "<!-- lint\nunit = \"Gbps\"\n-->\n| of | {heading} |\n|---|---|\n| A | 10/9/6 |\n"
+        );
+        let names = cells(&text);
+        assert!(names[2].starts_with("A | Firewall 64 byte"), "{names:?}");
+    }
+    let sheet = "| | A | B |\n|---|---|---|\n| Firewall throughput (1518/512/64 byte UDP) | 10/9/6 Gbps | 20 / 18 / 12 Gbps |\n\
+                 | Latency min/max | 4/9 µs | 7 µs |\n| up/down rate [Mbit/s] | 533/356 | - |\n";
+    for keys in ["", "<!-- lint\ncolumns = \"columns\"\n-->\n"] {
+        assert_eq!(
+            cells(&format!("{keys}{sheet}")),
+            [
+                "Firewall throughput 1518 byte UDP | A | 10 Gbps",
+                "Firewall throughput 1518 byte UDP | B | 20 Gbps",
+                "Firewall throughput 512 byte UDP | A | 9 Gbps",
+                "Firewall throughput 512 byte UDP | B | 18 Gbps",
+                "Firewall throughput 64 byte UDP | A | 6 Gbps",
+                "Firewall throughput 64 byte UDP | B | 12 Gbps",
+                "Latency min/max | B | 7 µs",
+                "Latency min | A | 4 µs",
+                "Latency max | A | 9 µs",
+                "up rate [Mbit/s] | A | 533 Mbit/s",
+                "down rate [Mbit/s] | A | 356 Mbit/s",
+            ]
+        );
+    }
+    // The heading comes before the row, and a name of another number of parts is none.
+    let both = "<!-- lint\nunit = \"Gbps\"\n-->\n| of | up/down |\n|---|---|\n| x/y | 1/2 |\n| x/y/z | 3/4 |\n";
+    assert_eq!(
+        cells(both),
+        [
+            "x/y | up | 1 Gbps",
+            "x/y | down | 2 Gbps",
+            "x/y/z | up | 3 Gbps",
+            "x/y/z | down | 4 Gbps"
+        ]
+    );
 }
 
 #[test]
