@@ -2,6 +2,7 @@
 
 mod beside;
 mod columns;
+mod comment;
 mod counts;
 mod csv;
 mod decimals;

@@ -4,6 +4,7 @@
 //! GitHub Flavored Markdown specification asks (section 4.10), and these are what lint must report.
 
 use super::columns::Text;
+use super::comment::{self, CLOSE, OPEN};
 use super::grid::{self, Around, Form};
 use super::keys::Keys;
 use super::{report, speed};
@@ -11,8 +12,6 @@ use crate::document::{Document, Remark};
 use crate::source::Source;
 use std::ops::Range;
 
-const OPEN: &str = "<!-- lint";
-const CLOSE: &str = "-->";
 /// The whole text of a comment that excludes the table below it.
 const SKIP: &str = "skip";
 /// How keys are added.
@@ -33,7 +32,7 @@ pub(super) fn read(source: &Source) -> Document {
         let line = line_at(text, at);
         let shown = &text[line.clone()];
         // Keys come before tables: their TOML may contain bars.
-        if shown.trim_start().starts_with(OPEN) {
+        if comment::is_ours(shown) {
             if let Some(known) = keys.take() {
                 // Statements alone: there is no table below.
                 read_table(source, Some(known), Vec::new(), ("", form), &mut document);
@@ -48,6 +47,11 @@ pub(super) fn read(source: &Source) -> Document {
             keys = Some(inside..inside + length);
             // HTML comments may span lines: the search goes on after the line that has the end.
             at = line_at(text, inside + length).end;
+        } else if let Some(inside) = comment::inside(text, &line) {
+            comment::refuse_alike(source, &line, &text[inside.clone()]);
+            let end = line_at(text, inside.end).end;
+            outside.push_str(&text[line.start..end]);
+            at = end;
         } else if is_table(text, &line) {
             let mut lines = Vec::new();
             let mut number = 0;

@@ -279,3 +279,77 @@ fn a_prefix_without_its_unit_gets_units_of_every_kind() {
     let shown = mistakes.to_string();
     assert!(shown.contains("`k` is a prefix alone"), "{shown}");
 }
+
+#[test]
+fn a_comment_with_a_name_like_ours_is_no_comment_to_pass_over() {
+    let table = "| device | 64 |\n|---|---|\n| A | 49.2 Mbit/s |\n";
+    for (comment, what) in [
+        (
+            "<!-- cipherbench-lint\nunit = \"Mbit/s\"\n-->",
+            "the comment `cipherbench-lint` is not read",
+        ),
+        (
+            "<!-- cipherbench lint skip -->",
+            "the comment `cipherbench` is not read",
+        ),
+        (
+            "<!-- Lint\nunit = \"Mbit/s\"\n-->",
+            "the comment `Lint` is not read",
+        ),
+        (
+            "<!--lint\nunit = \"Mbit/s\"\n-->",
+            "the comment `lint` is not read",
+        ),
+        (
+            "<!-- lint: unit = \"Mbit/s\" -->",
+            "the comment `lint:` is not read",
+        ),
+        (
+            "<!-- lints\ncolumns = \"frame\"\n-->",
+            "the comment `lints` is not read",
+        ),
+        (
+            "<!-- lnit unit = \"Mbit/s\" -->",
+            "the comment `lnit` is not read",
+        ),
+        (
+            "<!--\nunit = \"Mbit/s\"\n-->",
+            "the comment has keys of a table and no name",
+        ),
+    ] {
+        refused(
+            "t.md",
+            &format!("{comment}\n{table}"),
+            what,
+            ":1:1",
+            "a line `<!-- lint`",
+        );
+    }
+    for comment in [
+        "<!-- linting is done by CI -->",
+        "<!-- a list\nof | words -->",
+        "<!-- lint disable no-html -->",
+        "<!--lint disable no-html-->",
+        "<!-- markdownlint-disable -->",
+    ] {
+        let text = format!("{comment}\n{table}");
+        assert!(lint::read("t.md", &text).is_ok(), "{comment}");
+    }
+}
+
+#[test]
+fn keys_above_no_table_are_reported_as_that() {
+    let what = "no table follows the comment with the key `unit`";
+    let keys = "<!-- lint\nunit = \"Mbit/s\"\nlink = \"1 Gbit/s\"\n-->\n";
+    let help = "directly above the table";
+    refused("t.md", &format!("{keys}just text\n"), what, ":2:1", help);
+    refused(
+        "t.md",
+        &format!("{keys}```\n| a | b |\n|---|---|\n```\n"),
+        what,
+        ":2:1",
+        help,
+    );
+    let statement = "<!-- lint\n[[mix]]\nname = \"IMIX\"\nmean = 353.8\n-->\n";
+    assert!(lint::read("t.md", statement).is_ok());
+}
