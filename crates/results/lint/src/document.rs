@@ -178,6 +178,11 @@ pub struct Row {
     pub mix: Option<Mix>,
     /// If rows are frame sizes: the words before the size; empty if all rows are of one system.
     pub system: String,
+    /// The layer of a bit rate that the name states.
+    pub layer: Option<Layer>,
+    /// The name without unit, layer and words for rates. Rows with the same one are rates of one
+    /// device.
+    pub device: String,
     /// One per column; `None` if the report has no figure.
     pub cells: Vec<Option<Figure>>,
     /// The mean of the row's frame rates as printed; in frames per second without a unit.
@@ -421,6 +426,12 @@ impl<'a> Cell<'a> {
         }
     }
 
+    /// Returns the layer of the bit rate that its row or column states.
+    #[must_use]
+    pub(crate) fn own_layer(&self) -> Option<Layer> {
+        self.column.layer.or(self.row.layer)
+    }
+
     /// Returns the mix of the cell's column or row.
     #[must_use]
     pub fn mix(&self) -> Option<&'a Mix> {
@@ -438,7 +449,7 @@ impl<'a> Cell<'a> {
     fn lengths_with(&self, more: f64) -> Option<Lengths> {
         let (layer, transport) = (self.table.layer, self.table.transport);
         let (frame, layer, transport) = match self.table.axis {
-            Axis::Frame | Axis::Mix => (self.column.size?, layer?, transport),
+            Axis::Frame | Axis::Mix => (self.column.size?, self.row.layer.or(layer)?, transport),
             // A heading with a layer comes before the table's. Frame testers send UDP, so a payload
             // is one of UDP unless the table states another transport.
             Axis::Rates | Axis::Devices => (

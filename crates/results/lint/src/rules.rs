@@ -98,6 +98,7 @@ pub(crate) fn unchecked(file: &str, document: &Document) -> Vec<Remark> {
             what,
         });
     }
+    remarks.extend(document.tables.iter().filter_map(rates::layer_unstated));
     let is_empty = document.tables.is_empty()
         && document.figures.is_empty()
         && document.claims.is_empty()
@@ -123,7 +124,7 @@ fn missing_keys(table: &Table) -> Vec<&'static str> {
     if table.link_bps.is_none() || (is_sized && !bare.iter().any(|cell| has_size(&cell))) {
         return Vec::new();
     }
-    let has_layer = |cell: &Cell<'_>| cell.column.layer.or(table.layer).is_some();
+    let has_layer = |cell: &Cell<'_>| cell.own_layer().or(table.layer).is_some();
     let mut keys = Vec::new();
     if !bare.iter().all(has_layer) {
         keys.push("`layer`");

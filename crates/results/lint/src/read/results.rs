@@ -118,6 +118,8 @@ fn rows(source: &Source, value: &Value, path: &str, bytes: f64, found: &mut Vec<
                     size: Some(bytes),
                     mix: None,
                     system: String::new(),
+                    layer: None,
+                    device: String::new(),
                     cells,
                     mean_frame_rate: None,
                 });

@@ -237,7 +237,15 @@ pub(super) fn row(
             source.mistake(place, format!("row `{name}` is no size"), help);
         }
     }
+    let is_named = matches!(axis, Axis::Frame | Axis::Mix);
+    let (layer, device) = if is_named {
+        heading::device(&name)
+    } else {
+        (None, String::new())
+    };
     Row {
+        layer,
+        device,
         size: size.or(mix.as_ref().map(|mix| mix.mean_bytes)),
         mix,
         name: match (system, name.as_str()) {

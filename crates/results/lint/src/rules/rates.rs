@@ -1,39 +1,34 @@
 //! Compares rates with the frame rate and the limit of the link, by layer.
 
-use crate::document::{Axis, Cell, Lengths, Table};
+use crate::document::{Axis, Cell, Lengths, Remark, Table};
 use crate::finding::{Finding, Likeness, Rule};
 use crate::interval::Interval;
 use crate::unit::Quantity;
+use std::collections::HashMap;
 use units::frame_constants::{MIN_BYTES, PREAMBLE_AND_GAP_BYTES};
 use units::human::{bit_rate, counted, frame_rate, number};
 
 /// Bytes that the shortest frame occupies on the link.
 const SHORTEST_BYTES: f64 = (MIN_BYTES + PREAMBLE_AND_GAP_BYTES) as f64;
 
-/// Rates of one device in one row that follow from one frame rate: each bit rate is compared with
+/// Rates of one device at one size that follow from one frame rate: each bit rate is compared with
 /// the frame rate, or without one with the first bit rate.
 pub(super) fn layers(table: &Table) -> Vec<Finding> {
     let mut findings = Vec::new();
     let mut imprecise: Vec<Finding> = Vec::new();
-    if !table.has_size_rows() {
-        return findings;
-    }
-    let mut devices: Vec<&str> = table.columns.iter().map(|it| it.device.as_str()).collect();
-    devices.sort_unstable();
-    devices.dedup();
-    let each = |row| devices.iter().map(move |device| (row, *device));
-    for (row, device) in table.rows.iter().flat_map(each) {
-        let own = table.cells_of(row).filter(|it| it.column.device == device);
-        // A table has times and shares of loss next to its rates.
-        let cells: Vec<Cell<'_>> = own.filter(|it| it.rate().is_some()).collect();
+    for cells in of_devices(table) {
         if is_ambiguous(table, &cells) {
             continue;
         }
-        let is_frame_rate = |cell: &&Cell<'_>| {
-            let unit = cell.unit();
-            unit.is_some_and(|unit| unit.quantity == Quantity::FrameRate)
-        };
-        let Some(first) = cells.iter().find(is_frame_rate).or(cells.first()) else {
+        // Rows of one device may be of two layers on purpose, as of two modes.
+        if !table.has_size_rows() && !cells.iter().any(is_frame_rate) {
+            continue;
+        }
+        let Some(first) = cells
+            .iter()
+            .find(|cell| is_frame_rate(cell))
+            .or(cells.first())
+        else {
             continue;
         };
         let (Some(frames), Some(cut_off)) = (first.frame_rate(), first.cut_off()) else {
@@ -66,7 +61,7 @@ pub(super) fn layers(table: &Table) -> Vec<Finding> {
                 likeness: Some(Likeness {
                     ratio: printed / middle,
                     bytes: Some((printed / middle - 1.0) * lengths.counted),
-                    against: format!("column {} of table {}", cell.column.name, table.id),
+                    against: line(cell),
                 }),
                 place: cell.figure.place.clone(),
                 subject: cell.name(),
@@ -79,7 +74,8 @@ pub(super) fn layers(table: &Table) -> Vec<Finding> {
                     percent(printed / middle - 1.0),
                 ),
                 meaning: format!(
-                    "one of the two is wrong, or the rate is not of the layer that its column names; the other is {}",
+                    "one of the two is wrong, or the rate is not of the layer that {} names; the other is {}",
+                    if table.has_size_rows() { "its column" } else { "the table" },
                     first.shown()
                 ),
             });
@@ -98,6 +94,68 @@ pub(super) fn layers(table: &Table) -> Vec<Finding> {
         findings.push(finding);
     }
     findings
+}
+
+/// The rates of each device at each size.
+fn of_devices(table: &Table) -> Vec<Vec<Cell<'_>>> {
+    let mut groups: Vec<Vec<Cell<'_>>> = Vec::new();
+    if !matches!(
+        table.axis,
+        Axis::Rates | Axis::Devices | Axis::Frame | Axis::Mix
+    ) {
+        return groups;
+    }
+    // By the size first, so that the search for a group is short.
+    let mut open: HashMap<(usize, &str), usize> = HashMap::new();
+    for (at, row) in table.rows.iter().enumerate() {
+        // A table has times and shares of loss next to its rates.
+        for cell in table.cells_of(row).filter(|it| it.rate().is_some()) {
+            let key = if table.has_size_rows() {
+                (at, cell.column.device.as_str())
+            } else {
+                (std::ptr::from_ref(cell.column).addr(), row.device.as_str())
+            };
+            let number = *open.entry(key).or_insert_with(|| {
+                groups.push(Vec::new());
+                groups.len() - 1
+            });
+            groups[number].push(cell);
+        }
+    }
+    groups
+}
+
+fn is_frame_rate(cell: &Cell<'_>) -> bool {
+    let unit = cell.unit();
+    unit.is_some_and(|unit| unit.quantity == Quantity::FrameRate)
+}
+
+/// The row or column of a cell among those of its device.
+fn line(cell: &Cell<'_>) -> String {
+    if cell.table.has_size_rows() {
+        format!("column {} of table {}", cell.column.name, cell.table.id)
+    } else {
+        format!("row {} of table {}", cell.row.name, cell.table.id)
+    }
+}
+
+/// Remarks bit rates next to frame rates of their device that no layer relates to each other.
+pub(super) fn layer_unstated(table: &Table) -> Option<Remark> {
+    let mut groups = of_devices(table).into_iter();
+    let (bits, frames) = groups.find_map(|cells| {
+        let bits = cells
+            .iter()
+            .find(|it| it.bit_rate().is_some() && it.lengths().is_none())?;
+        Some((*bits, *cells.iter().find(|cell| is_frame_rate(cell))?))
+    })?;
+    Some(Remark {
+        place: bits.figure.place.clone(),
+        what: format!(
+            "{} and {} are compared at L1 alone, which counts the most bytes of a frame: state `layer`",
+            bits.shown(),
+            frames.shown(),
+        ),
+    })
 }
 
 /// A bit rate that is off by less than its last digit.
@@ -132,61 +190,63 @@ fn cut_off_finding(cell: &Cell<'_>, first: &Cell<'_>, frames: Interval, bytes: f
 /// Bit rates without a layer that are above the frame rate of their device at L1, which counts the
 /// most bytes of a frame.
 pub(super) fn beyond_layers(table: &Table) -> Vec<Finding> {
-    let found = table.cells().filter_map(|cell| {
-        let is_unstated = table.axis == Axis::Devices && cell.lengths().is_none();
-        let rate = cell.bit_rate().filter(|_| is_unstated)?;
-        let same = |other: &Cell<'_>| {
-            let unit = other.unit().map(|unit| unit.quantity);
-            unit == Some(Quantity::FrameRate) && other.column.device == cell.column.device
-        };
-        let mut of_frames = table.cells_of(cell.row).filter(same);
-        // With two frame rates it is unknown which one the bit rate is of.
-        let (Some(frames), None) = (of_frames.next(), of_frames.next()) else {
-            return None;
-        };
-        let bytes = cell.frame_bytes()? + PREAMBLE_AND_GAP_BYTES as f64;
-        let half_step = cell.mix().map_or(0.0, |mix| mix.half_step);
-        let counted = Interval::around(bytes, half_step);
-        let most = (frames.rate()? * counted).scaled(8.0);
-        let widest = (frames.cut_off()? * counted).scaled(8.0);
-        let low = rate.low.min(cell.cut_off()?.low);
-        if low <= widest.high * (1.0 + 1e-9) {
-            return None;
-        }
-        let printed = cell.figure.value * scale(&cell);
-        Some(Finding {
-            rule: Rule::LayersDisagree,
-            likeness: Some(Likeness {
-                ratio: printed / most.middle(),
-                bytes: None,
-                against: format!("column {} of table {}", frames.column.name, table.id),
-            }),
-            place: cell.figure.place.clone(),
-            subject: cell.name(),
-            arithmetic: format!(
-                "{} × {} B × 8 = {} at L1, printed {} ({})",
-                frame_rate(frames.rate()?.middle()),
-                number(bytes),
-                bit_rate(most.middle()),
-                cell.shown(),
-                percent(printed / most.middle() - 1.0),
-            ),
-            meaning: format!(
-                "no layer counts more bytes of a frame than L1: one of the two is wrong, or they are not of one \
-                 measurement; the other is {}",
-                frames.shown()
-            ),
-        })
-    });
+    let groups = of_devices(table);
+    let found = groups
+        .iter()
+        .flat_map(|cells| cells.iter().filter_map(|cell| beyond(cell, cells)));
     found.collect()
+}
+
+/// A bit rate above the frame rate among the cells of its device.
+fn beyond(cell: &Cell<'_>, cells: &[Cell<'_>]) -> Option<Finding> {
+    let is_unstated = cell.table.axis != Axis::Rates && cell.lengths().is_none();
+    let rate = cell.bit_rate().filter(|_| is_unstated)?;
+    let mut of_frames = cells.iter().filter(|cell| is_frame_rate(cell));
+    // With two frame rates it is unknown which one the bit rate is of.
+    let (Some(frames), None) = (of_frames.next(), of_frames.next()) else {
+        return None;
+    };
+    let bytes = cell.frame_bytes()? + PREAMBLE_AND_GAP_BYTES as f64;
+    let half_step = cell.mix().map_or(0.0, |mix| mix.half_step);
+    let counted = Interval::around(bytes, half_step);
+    let most = (frames.rate()? * counted).scaled(8.0);
+    let widest = (frames.cut_off()? * counted).scaled(8.0);
+    let low = rate.low.min(cell.cut_off()?.low);
+    if low <= widest.high * (1.0 + 1e-9) {
+        return None;
+    }
+    let printed = cell.figure.value * scale(cell);
+    Some(Finding {
+        rule: Rule::LayersDisagree,
+        likeness: Some(Likeness {
+            ratio: printed / most.middle(),
+            bytes: None,
+            against: line(frames),
+        }),
+        place: cell.figure.place.clone(),
+        subject: cell.name(),
+        arithmetic: format!(
+            "{} × {} B × 8 = {} at L1, printed {} ({})",
+            frame_rate(frames.rate()?.middle()),
+            number(bytes),
+            bit_rate(most.middle()),
+            cell.shown(),
+            percent(printed / most.middle() - 1.0),
+        ),
+        meaning: format!(
+            "no layer counts more bytes of a frame than L1: one of the two is wrong, or they are not of one \
+                 measurement; the other is {}",
+            frames.shown()
+        ),
+    })
 }
 
 /// Whether two columns of a device hold the same quantity of one layer. Their headings then differ
 /// in words that say more than this program knows: of the offered and the received load, perhaps.
 fn is_ambiguous(table: &Table, cells: &[Cell<'_>]) -> bool {
-    let of = |cell: &Cell<'_>| (cell.bit_rate().is_some(), cell.column.layer);
+    let of = |cell: &Cell<'_>| (cell.bit_rate().is_some(), cell.own_layer());
     let mut later = cells.iter().enumerate();
-    table.axis == Axis::Devices
+    table.axis != Axis::Rates
         && later.any(|(at, cell)| cells[..at].iter().any(|other| of(other) == of(cell)))
 }
 

@@ -182,3 +182,64 @@ fn tables_of_words_count_in_the_names_of_tables() {
     let shown = lint::text(&[found], &[]);
     assert!(shown.contains("t.md: 1 of 2 tables, 1 figure"), "{shown}");
 }
+
+#[test]
+fn a_bit_rate_and_a_frame_rate_in_two_rows_of_one_device_must_agree() {
+    let table = |keys: &str, bits: &str, frames: &str| {
+        format!(
+            "<!-- lint\ncolumns = \"frame\"\n{keys}-->\n| of | 64 | 1518 |\n|---|---|---|\n\
+             | {bits} | 512 | 940 |\n| {frames} | 1000 | 81 |\n"
+        )
+    };
+    let layer = "layer = \"L2\"\nunit = \"Mbit/s\"\n";
+    // 81 kpps of 1518 B are 984 Mbit/s.
+    for (bits, frames) in [
+        ("Throughput (Mbit/s)", "Frame rate (kpps)"),
+        ("CG-200", "CG-200 [kpps]"),
+        (
+            "CG-200 throughput (Mbit/s)",
+            "CG-200 frames per second (kpps)",
+        ),
+    ] {
+        let found = checked(&table(layer, bits, frames));
+        assert_eq!(rules(&found), [Rule::LayersDisagree], "{bits} {frames}");
+        let finding = &found.findings[0];
+        assert!(finding.subject.ends_with("1518 B"), "{}", finding.subject);
+        assert!(
+            finding
+                .arithmetic
+                .starts_with("81 kpps × 1518 B × 8 = 984 Mbit/s")
+        );
+        assert!(
+            finding.meaning.ends_with("the other is 81 kpps"),
+            "{}",
+            finding.meaning
+        );
+    }
+    for (bits, frames) in [
+        ("CG-200", "CG-100 [kpps]"),
+        ("Throughput, sent (Mbit/s)", "Frame rate, received (kpps)"),
+    ] {
+        assert_eq!(
+            rules(&checked(&table(layer, bits, frames))),
+            [],
+            "{bits} {frames}"
+        );
+    }
+    // The layer may be in the row. Without one, only a rate above L1 is wrong, and a remark says so.
+    let in_row = table("", "L1 rate (Mbit/s)", "Rate (kpps)");
+    assert_eq!(rules(&checked(&in_row)), [Rule::LayersDisagree; 2]);
+    let unstated = table("", "Rate (Mbit/s)", "Rate (kpps)");
+    let found = checked(&unstated);
+    assert_eq!(rules(&found), []);
+    let remark = "512 Mbit/s and 1000 kpps are compared at L1 alone, which counts the most bytes of a frame: state `layer`";
+    assert!(remarks(&found).contains(remark), "{}", remarks(&found));
+    let above = unstated.replace("| 512 |", "| 712 |");
+    assert_eq!(rules(&checked(&above)), [Rule::LayersDisagree]);
+    // Two rows of one device and quantity are of two settings, which no word names.
+    let twice = format!(
+        "{}| Rate (kpps) | 500 | 40 |\n",
+        table(layer, "Rate (Mbit/s)", "Rate (kpps)")
+    );
+    assert_eq!(rules(&checked(&twice)), []);
+}

@@ -588,7 +588,8 @@ fn a_row_may_state_its_unit() {
                 | Throughput [Mbit/s] | 762 | 987 |\n";
     let keys = "<!-- lint\nlink = \"1 Gbit/s\"\nlayer = \"L2\"\n-->\n\n";
     let found = found(&format!("{keys}{text}"));
-    // 1 Gbit/s carries 1.488 Mpps of 64 B.
-    assert_eq!(found.len(), 1, "{found:?}");
+    // 1 Gbit/s carries 1.488 Mpps of 64 B, and 762 Mbit/s are no 1600 kpps.
+    assert_eq!(found.len(), 2, "{found:?}");
     assert_eq!(found[0].0, Rule::ExceedsLink, "{found:?}");
+    assert_eq!(found[1].0, Rule::LayersDisagree, "{found:?}");
 }

@@ -79,6 +79,8 @@ fn table(source: &Source, id: &str, keys: &Map<String, Value>, path: &str) -> Op
         size: None,
         mix: None,
         system: String::new(),
+        layer: None,
+        device: String::new(),
         cells,
         mean_frame_rate: None,
     });
