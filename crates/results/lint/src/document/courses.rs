@@ -19,6 +19,18 @@ impl Table {
     /// sizes, and each column of a table of devices. Of several columns of one device, which state
     /// one rate, it is that of frame rates, or else the first.
     pub(crate) fn courses(&self) -> Vec<Course<'_>> {
+        self.courses_of(|column| self.is_leading(column))
+    }
+
+    /// Returns the courses of every column of rates.
+    pub(crate) fn rate_courses(&self) -> Vec<Course<'_>> {
+        self.courses_of(|column| {
+            let quantity = self.quantity(column);
+            matches!(quantity, Some(Quantity::BitRate | Quantity::FrameRate))
+        })
+    }
+
+    fn courses_of(&self, is_read: impl Fn(&Column) -> bool) -> Vec<Course<'_>> {
         if self.has_sizes() || self.axis == Axis::Mix {
             let rows = self.rows.iter();
             let courses = rows.map(|row| Course {
@@ -33,7 +45,7 @@ impl Table {
             return Vec::new();
         }
         let mut courses: Vec<Course<'_>> = Vec::new();
-        for column in self.columns.iter().filter(|it| self.is_leading(it)) {
+        for column in self.columns.iter().filter(|it| is_read(it)) {
             let mut systems: Vec<&str> = self.rows.iter().map(|row| row.system.as_str()).collect();
             systems.sort_unstable();
             systems.dedup();

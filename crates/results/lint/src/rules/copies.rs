@@ -3,11 +3,22 @@
 use super::rates::percent;
 use crate::document::{Axis, Cell, Document, Row, Table};
 use crate::finding::{Finding, Rule};
-use std::collections::HashMap;
 use std::collections::hash_map::Entry;
+use std::collections::{HashMap, HashSet};
+use yaml::Place;
 
 /// The fewest figures of a copy: fewer may be equal by chance.
 const FIGURES_MIN: usize = 3;
+/// Digits of figures without sizes that count for a copy: data sheets print rounded figures, which
+/// two models may share.
+const DIGITS_MIN: usize = 3;
+/// Figures of one quantity within this factor of each other have one limit, such as a link.
+const SPREAD_MIN: f64 = 1.1;
+/// Words for one end of a transfer, whose figures the other end may have as well.
+const ENDS: [&str; 16] = [
+    "sender", "receiver", "sent", "received", "tx", "rx", "client", "server", "in", "out",
+    "ingress", "egress", "up", "down", "offered", "forward",
+];
 
 /// Tables that equal an earlier one digit for digit, with their ids.
 pub(super) fn pasted_tables(document: &Document) -> Vec<(&str, Finding)> {
@@ -76,49 +87,237 @@ fn digits(row: &Row) -> Vec<Option<&str>> {
         .collect()
 }
 
-/// Rows, or columns of devices, that equal an earlier one of their table, unless every cell is at
-/// the link's limit.
+/// Rows, columns and devices that equal an earlier one of their table, unless every cell is at the
+/// link's limit.
 pub(super) fn pasted_rows(table: &Table) -> Vec<Finding> {
     let mut findings = Vec::new();
-    let mut earlier: HashMap<Vec<(String, &str)>, String> = HashMap::new();
-    // Rows of tables without sizes may be the two ends of one transfer, and are no courses.
-    for course in table.courses() {
-        let cells = course.cells;
-        let digits = cells
-            .iter()
-            .map(|cell| (cell.size_name(), cell.figure.text.as_str()));
-        let same = match earlier.entry(digits.collect()) {
-            Entry::Occupied(same) => same.get().clone(),
-            Entry::Vacant(none) => {
-                none.insert(course.of);
-                continue;
-            }
+    let mut copied: Vec<Part<'_>> = Vec::new();
+    let devices = if table.axis == Axis::Devices {
+        devices(table)
+    } else {
+        Vec::new()
+    };
+    for (part, same) in equal(devices) {
+        findings.extend(found(table, &part, &same, "device"));
+        copied.push(part);
+    }
+    // A column of a copied device is part of that finding.
+    let is_new = |part: &Part<'_>| {
+        let place = |cell: &Cell<'_>| std::ptr::from_ref(cell.figure);
+        let is_in = |known: &Part<'_>| {
+            let all = known.cells.iter().map(place).collect::<Vec<_>>();
+            part.cells.iter().all(|cell| all.contains(&place(cell)))
         };
-        // Figures of one digit, as 100, 200 and 400, are equal by chance.
-        let is_round = cells.iter().all(|cell| cell.figure.significant < 2);
-        if cells.len() < FIGURES_MIN || is_round || cells.iter().all(Cell::is_at_link) {
-            continue;
+        !copied.iter().any(is_in)
+    };
+    // Rows of tables without sizes may be the two ends of one transfer, and are no courses.
+    let courses = table.rate_courses().into_iter();
+    let courses = courses.map(|it| Part::new(it.of, "", it.place, it.cells, Cell::size_name));
+    let kind = if table.has_size_rows() {
+        "column"
+    } else {
+        "row"
+    };
+    for (part, same) in equal(courses.collect()) {
+        if is_new(&part) {
+            findings.extend(found(table, &part, &same, kind));
         }
-        findings.push(Finding {
-            rule: Rule::PastedRow,
-            likeness: None,
-            place: course.place.clone(),
-            subject: format!("{}, {}", table.id, course.of),
-            arithmetic: format!(
-                "all {} figures are those of {same}, digit for digit",
-                cells.len()
-            ),
-            meaning: format!(
-                "one {} is probably a copy: the link does not limit them all",
-                if table.has_size_rows() {
-                    "column"
-                } else {
-                    "row"
-                }
-            ),
-        });
+    }
+    findings.extend(unsized_copies(table));
+    findings
+}
+
+/// A row, column or device that may be copied.
+struct Part<'a> {
+    /// In words: `row A`.
+    of: String,
+    /// Its name, if that may show that it has a reason to be equal to others.
+    name: &'a str,
+    place: &'a Place,
+    /// The keys and texts of its figures: equal ones have the same.
+    key: Vec<(String, &'a str)>,
+    cells: Vec<Cell<'a>>,
+}
+
+impl<'a> Part<'a> {
+    fn new(
+        of: String,
+        name: &'a str,
+        place: &'a Place,
+        cells: Vec<Cell<'a>>,
+        key: impl Fn(&Cell<'a>) -> String,
+    ) -> Self {
+        let text = |cell: &Cell<'a>| cell.figure.text.as_str();
+        let key = cells.iter().map(|cell| (key(cell), text(cell))).collect();
+        Self {
+            of,
+            name,
+            place,
+            key,
+            cells,
+        }
+    }
+}
+
+/// The parts that equal an earlier one, with the words for that.
+fn equal(parts: Vec<Part<'_>>) -> Vec<(Part<'_>, String)> {
+    let mut earlier: HashMap<Vec<(String, &str)>, String> = HashMap::new();
+    let mut equal = Vec::new();
+    for part in parts {
+        match earlier.entry(part.key.clone()) {
+            Entry::Occupied(same) => equal.push((part, same.get().clone())),
+            Entry::Vacant(none) => {
+                none.insert(part.of);
+            }
+        }
+    }
+    equal
+}
+
+fn found(table: &Table, part: &Part<'_>, same: &str, kind: &str) -> Option<Finding> {
+    let cells = &part.cells;
+    // Figures of one digit, as 100, 200 and 400, are equal by chance.
+    let is_round = cells.iter().all(|cell| cell.figure.significant < 2);
+    if cells.len() < FIGURES_MIN || is_round || cells.iter().all(Cell::is_at_link) {
+        return None;
+    }
+    Some(Finding {
+        rule: Rule::PastedRow,
+        likeness: None,
+        place: part.place.clone(),
+        subject: format!("{}, {}", table.id, part.of),
+        arithmetic: format!(
+            "all {} figures are those of {same}, digit for digit",
+            cells.len()
+        ),
+        meaning: format!("one {kind} is probably a copy: the link does not limit them all"),
+    })
+}
+
+/// The devices of a table with frame sizes as rows that have several columns: each system before the
+/// sizes, or the columns with the same words.
+fn devices(table: &Table) -> Vec<Part<'_>> {
+    let has_systems = table.rows.iter().all(|row| !row.system.is_empty());
+    let rows = table.rows.iter().map(|row| row.system.as_str());
+    let columns = table.columns.iter().map(|column| column.device.as_str());
+    let mut names: Vec<&str> = if has_systems {
+        rows.collect()
+    } else {
+        columns.collect()
+    };
+    let mut seen = HashSet::new();
+    names.retain(|name| seen.insert(*name));
+    let device = |name: &str| {
+        let is_own = |cell: &Cell<'_>| {
+            let own = if has_systems {
+                &cell.row.system
+            } else {
+                &cell.column.device
+            };
+            own == name
+        };
+        let cells: Vec<Cell<'_>> = table.cells().filter(is_own).collect();
+        let mut columns: Vec<&str> = cells.iter().map(|it| it.column.name.as_str()).collect();
+        columns.sort_unstable();
+        columns.dedup();
+        let of = if has_systems {
+            name.to_owned()
+        } else {
+            format!("columns {}", columns.join(", "))
+        };
+        let place = &cells.first()?.figure.place;
+        let key = |cell: &Cell<'_>| {
+            let unit = cell.unit().map_or("", |unit| unit.text.as_str());
+            let column = if has_systems {
+                cell.column.name.clone()
+            } else {
+                format!("{unit} {:?}", cell.column.layer)
+            };
+            format!("{} {column}", cell.size_name())
+        };
+        (columns.len() > 1).then(|| Part::new(of, "", place, cells, key))
+    };
+    names.into_iter().filter_map(device).collect()
+}
+
+/// Copies in tables without sizes, and rows of devices that are printed twice.
+fn unsized_copies(table: &Table) -> Vec<Finding> {
+    let is_names = table.axis == Axis::Names;
+    if table.is_result || !(is_names || table.axis == Axis::Devices) {
+        return Vec::new();
+    }
+    // Rows of one size and device are no course, as their order is unknown.
+    let row = |row| {
+        let row: &Row = row;
+        let size = if is_names { "" } else { row.name.as_str() };
+        let key = |cell: &Cell<'_>| format!("{size} {}", cell.column.name);
+        let cells = table.cells_of(row).collect();
+        Part::new(
+            format!("row {}", row.name),
+            &row.name,
+            &row.place,
+            cells,
+            key,
+        )
+    };
+    let rows: Vec<Part<'_>> = table.rows.iter().map(row).collect();
+    let columns = table.columns.iter().filter(|_| is_names);
+    let columns = columns.filter_map(|column| {
+        let cells = table.cells();
+        let cells: Vec<_> = cells.filter(|it| std::ptr::eq(it.column, column)).collect();
+        let place = &cells.first()?.figure.place;
+        let unit = column.unit.as_ref().map_or("", |unit| unit.text.as_str());
+        let key = |cell: &Cell<'_>| format!("{unit} {}", cell.row.name);
+        Some(Part::new(
+            format!("column {}", column.name),
+            &column.name,
+            place,
+            cells,
+            key,
+        ))
+    });
+    let mut findings = Vec::new();
+    for (parts, kind) in [(rows, "row"), (columns.collect(), "column")] {
+        let parts = parts.into_iter();
+        let parts = parts.filter(|part| is_telling(&part.cells) && !has_reason(part.name));
+        for (part, same) in equal(parts.collect()) {
+            findings.extend(found(table, &part, &same, kind));
+        }
     }
     findings
+}
+
+/// Whether figures without sizes are equal by no chance and no common limit: at least three
+/// different ones of three digits, and of one quantity not all alike.
+fn is_telling(cells: &[Cell<'_>]) -> bool {
+    let long = cells
+        .iter()
+        .filter(|cell| cell.figure.significant >= DIGITS_MIN);
+    let mut texts: Vec<&str> = long.map(|cell| cell.figure.text.as_str()).collect();
+    texts.sort_unstable();
+    texts.dedup();
+    let quantity = |cell: &Cell<'_>| cell.unit().map(|unit| unit.quantity);
+    let is_one = cells
+        .iter()
+        .all(|cell| quantity(cell) == cells.first().and_then(quantity));
+    let values = || {
+        cells
+            .iter()
+            .map(|cell| cell.figure.value * super::rates::scale(cell))
+    };
+    let (least, most) = (
+        values().fold(f64::INFINITY, f64::min),
+        values().fold(0.0, f64::max),
+    );
+    texts.len() >= FIGURES_MIN && (!is_one || most > least * SPREAD_MIN)
+}
+
+/// Whether a row or column may have the figures of another one: the other end of a transfer, or
+/// another statistic of one repeat.
+fn has_reason(name: &str) -> bool {
+    let lower = name.to_lowercase();
+    let mut words = lower.split(|c: char| !c.is_alphanumeric());
+    words.any(|word| ENDS.contains(&word)) || super::order::named(name).is_some()
 }
 
 /// Cells of a declared repeat that do not agree with the original.

@@ -1,6 +1,7 @@
 //! Findings in tables, made-up ones, published ones and those of reports.
 
 mod bad_input;
+mod copies;
 mod counts;
 mod data_sheets;
 mod documented;
