@@ -76,7 +76,9 @@ pub fn read(file: &str, text: &str) -> Result<Document, Mistakes> {
         return Err(whole.mistake(what, "split it").into());
     }
     // After the whole file: a table may name one that follows it.
-    statements::check_references(&source, &document);
+    if !source.is_broken() {
+        statements::check_references(&source, &document);
+    }
     for table in &mut document.tables {
         // After all cells are read, as it depends on every figure of the table.
         table.find_precision();

@@ -1,6 +1,6 @@
 //! A file's text and the places in it.
 
-use std::cell::RefCell;
+use std::cell::{Cell, RefCell};
 use std::ops::Range;
 use std::path::Path;
 use std::sync::Arc;
@@ -14,6 +14,10 @@ pub(crate) struct Source {
     /// The first byte of each line, and the line.
     lines: Vec<(usize, Arc<str>)>,
     mistakes: RefCell<Vec<Mistake>>,
+    /// Whether the keys of the table that is read are no TOML.
+    without_keys: Cell<bool>,
+    /// Whether the keys of any table were no TOML.
+    is_broken: Cell<bool>,
 }
 
 impl Source {
@@ -29,6 +33,8 @@ impl Source {
             text: text.to_owned(),
             lines: lines.collect(),
             mistakes: RefCell::default(),
+            without_keys: Cell::default(),
+            is_broken: Cell::default(),
         }
     }
 
@@ -76,9 +82,35 @@ impl Source {
         }
     }
 
+    /// Reports a mistake, unless it may follow from keys that could not be read.
     pub(crate) fn mistake(&self, place: &Place, what: impl Into<String>, help: impl Into<String>) {
+        if !self.without_keys.get() {
+            self.cell_mistake(place, what, help);
+        }
+    }
+
+    /// Reports a mistake of a row or cell, whatever the keys of its table are.
+    pub(crate) fn cell_mistake(
+        &self,
+        place: &Place,
+        what: impl Into<String>,
+        help: impl Into<String>,
+    ) {
         let mut mistakes = self.mistakes.borrow_mut();
         mistakes.push(place.mistake(what, help));
+    }
+
+    /// Reads a table whose keys are no TOML: only mistakes of its cells are reported.
+    pub(crate) fn read_without_keys(&self, read: impl FnOnce()) {
+        self.is_broken.set(true);
+        self.without_keys.set(true);
+        read();
+        self.without_keys.set(false);
+    }
+
+    /// Whether the keys of a table could not be read: names that they state are unknown.
+    pub(crate) fn is_broken(&self) -> bool {
+        self.is_broken.get()
     }
 
     /// The folder of the file, for commands.

@@ -1,6 +1,6 @@
 //! Columns of a grid, before their cells are read as figures.
 
-use super::markup::{self, Clean};
+use super::markup::{self, Clean, Text};
 use super::{heading, pairs};
 use crate::document::Axis;
 use crate::figure::Figure;
@@ -8,9 +8,6 @@ use crate::marks::{Decimal, Evidence, plain};
 use crate::source::Source;
 use crate::unit::{Quantity, Unit};
 use yaml::Place;
-
-/// A cell's text and its place.
-pub(super) type Text = (String, Place);
 
 /// One column without markup.
 pub(super) struct Raw {

@@ -1,7 +1,8 @@
 //! Rows and columns that count something, such as sessions or ports: their figures are no rates,
 //! and never take the unit of the table.
 
-use super::columns::{self, Text};
+use super::columns;
+use super::markup::Text;
 use super::{heading, markup};
 use crate::document::Remark;
 use crate::figure::Figure;

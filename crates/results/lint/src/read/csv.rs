@@ -1,8 +1,8 @@
 //! CSV (RFC 4180) below lines that begin with `#`, which hold the table's keys.
 
-use super::columns::Text;
 use super::grid::{self, Around, Form};
 use super::keys::Keys;
+use super::markup::Text;
 use super::speed;
 use crate::document::Document;
 use crate::source::Source;

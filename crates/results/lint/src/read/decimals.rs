@@ -1,8 +1,8 @@
 //! The decimal mark of a table's columns: the unambiguous numbers of a column, or else of the
 //! table, determine it.
 
-use super::columns::{Raw, Text};
-use super::grid::Form;
+use super::columns::Raw;
+use super::markup::Text;
 use crate::marks::{Decimal, Evidence};
 use crate::source::Source;
 
@@ -37,14 +37,19 @@ pub(super) fn with_mark(column: &Raw, mark: char) -> Option<Text> {
 }
 
 /// Returns the decimal mark of a column; `None` if it is ambiguous, which is a mistake.
-pub(super) fn of(source: &Source, column: &Raw, whole: Evidence, form: Form) -> Option<Decimal> {
+pub(super) fn of(
+    source: &Source,
+    column: &Raw,
+    whole: Evidence,
+    has_semicolons: bool,
+) -> Option<Decimal> {
     let found = evidence(column);
     if let Some(decimal) = found.decimal() {
         return Some(decimal);
     }
     let is_both = found.point && found.comma;
     // Programs that separate cells by semicolons write a decimal comma.
-    let is_point = form == Form::Semicolons && is_point_unclear(column, whole);
+    let is_point = has_semicolons && is_point_unclear(column, whole);
     // No number of the column decides, but none contradicts the table either. Without an ambiguous
     // comma the point is safe: `1.234` is then read as printed.
     if !is_both && !is_point && (whole.decimal().is_some() || !found.unclear_comma) {

@@ -1,14 +1,19 @@
 //! Converts a table of texts, from CSV or Markdown, to a table of figures.
 //!
 //! 1. Each text is read without its markup ([`markup`]).
-//! 2. A column with several figures per cell becomes several columns ([`pairs`]).
+//! 2. A row or column with several figures per cell becomes several ([`pairs`]). Counts are left
+//!    out ([`counts`]).
 //! 3. Keys that are not stated are guessed from the headings, and remarked ([`guess`]).
 //! 4. Columns of text are left out; the first ones belong to the names of rows.
-//! 5. The unambiguous numbers of a column, or else of the table, determine its decimal mark.
+//! 5. The unambiguous numbers of a column, or else of the table, determine its decimal mark
+//!    ([`decimals`]).
+//!
+//! After a mistake reading goes on with a likely value, so that all mistakes of a file are listed.
 
-use super::columns::{self, Raw, Text, columns, split};
+use super::columns::{self, Raw, columns, split};
 use super::keys::{Keys, figure};
 use super::left_out::{without_others, without_texts, without_unknown_units};
+use super::markup::Text;
 use super::{counts, decimals, guess, heading, markup, pairs, report, speed, statements, table};
 use crate::document::{Axis, Document, Footnote, Remark, Table};
 use crate::figure::Figure;
@@ -382,7 +387,7 @@ fn fill(
         let is_ignored = is_bare && !is_mean && has_no_unit(&raw, table);
         // After a mistake the column is read with both marks, so that all its mistakes are found.
         let found = match stated.decimal {
-            None if !is_ignored => decimals::of(source, &raw, whole, form),
+            None if !is_ignored => decimals::of(source, &raw, whole, form == Form::Semicolons),
             stated => stated,
         };
         if unclear.is_none() && stated.decimal.is_none() && decimals::is_point_unclear(&raw, whole)
@@ -464,7 +469,7 @@ fn has_width(source: &Source, line: &[Text], wide: usize, table: &Table) -> bool
         );
         let help = "repeat merged cells in each column, write `-` for an empty one, and put a cell with the delimiter \
                     in quotes";
-        source.mistake(place, what, help);
+        source.cell_mistake(place, what, help);
     }
     false
 }

@@ -31,26 +31,34 @@ pub(super) struct Value<'a> {
 }
 
 impl<'a> Keys<'a> {
-    /// Parses TOML that begins at a byte of the file and calls the reader with its keys. A syntax
-    /// error is a mistake.
+    /// Parses TOML that begins at a byte of the file and calls the reader with its keys. Each line
+    /// with a syntax error is a mistake; the reader then gets no keys, to find those of the cells.
     pub(super) fn parse(source: &Source, base: usize, text: &str, read: impl FnOnce(&Keys<'_>)) {
-        match DeTable::parse(text) {
-            Ok(table) => {
-                let place = source.place(&(base..base + 1));
-                read(&Keys {
-                    source,
-                    table: table.get_ref(),
-                    base,
-                    place,
-                    read: RefCell::default(),
-                });
-            }
-            Err(error) => {
-                let range = error.span().unwrap_or(0..1);
-                let place = source.place(&shifted(&range, base));
+        let place = source.place(&(base..base + 1));
+        let none = DeTable::new();
+        let (table, errors) = DeTable::parse_recoverable(text);
+        let mut lines = Vec::new();
+        for error in &errors {
+            let range = error.span().unwrap_or(0..1);
+            let place = source.place(&shifted(&range, base));
+            let line = place.spot.as_ref().map(|spot| spot.line);
+            if !lines.contains(&line) {
+                lines.push(line);
                 let first = error.message().lines().next().unwrap_or_default();
                 source.mistake(&place, format!("no TOML: {first}"), HELP);
             }
+        }
+        let keys = |table| Keys {
+            source,
+            table,
+            base,
+            place,
+            read: RefCell::default(),
+        };
+        if errors.is_empty() {
+            read(&keys(table.get_ref()));
+        } else {
+            source.read_without_keys(|| read(&keys(&none)));
         }
     }
 
@@ -225,7 +233,7 @@ pub(super) fn figure(source: &Source, text: &str, place: &Place) -> Option<Figur
         return None;
     }
     Figure::parse(text, place)
-        .inspect_err(|it| source.mistake(place, it.what.as_str(), it.help))
+        .inspect_err(|it| source.cell_mistake(place, it.what.as_str(), it.help))
         .ok()
 }
 

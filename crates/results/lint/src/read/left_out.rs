@@ -1,7 +1,8 @@
 //! What of a table is not read: columns of text, and figures without a unit. A remark names each.
 
-use super::columns::{self, Raw, Text};
+use super::columns::{self, Raw};
 use super::keys::figure;
+use super::markup::Text;
 use super::{guess, heading, markup, pairs};
 use crate::document::{Axis, Column, Document, Remark, Table};
 use crate::marks::Decimal;
@@ -78,7 +79,7 @@ fn refuse_two_units(source: &Source, column: &Raw, decimal: Decimal) -> bool {
     };
     let what = format!("`{text}` holds two figures with units");
     let help = "give each unit a column or a row of its own, for example `Throughput [Gbit/s]` and `Throughput [kpps]`";
-    source.mistake(place, what, help);
+    source.cell_mistake(place, what, help);
     for cell in column.cells.iter().filter(|cell| !is_double(cell)) {
         if !markup::is_missing(&cell.0) && columns::figure(&cell.0, decimal, &cell.1).is_none() {
             // Reports the mistake: it is no figure.

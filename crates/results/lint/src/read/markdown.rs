@@ -3,10 +3,10 @@
 //! The rows are split here: parsers of Markdown drop the cells that a row has too many, as the
 //! GitHub Flavored Markdown specification asks (section 4.10), and these are what lint must report.
 
-use super::columns::Text;
 use super::comment::{self, CLOSE, OPEN};
 use super::grid::{self, Around, Form};
 use super::keys::Keys;
+use super::markup::Text;
 use super::{report, speed};
 use crate::document::{Document, Remark};
 use crate::source::Source;

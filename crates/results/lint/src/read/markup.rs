@@ -1,5 +1,10 @@
 //! Markup around figures in cells: emphasis, code, links, HTML, emoji, marks of footnotes.
 
+use yaml::Place;
+
+/// A cell's text and its place.
+pub(super) type Text = (String, Place);
+
 /// A cell's text without markup, and the marks of footnotes in it.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub(super) struct Clean {

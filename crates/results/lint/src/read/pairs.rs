@@ -1,6 +1,6 @@
 //! Cells that hold several figures: `533/356`, `10/10/6`.
 
-use super::columns::Text;
+use super::markup::Text;
 use super::{heading, markup};
 use crate::figure::prefix;
 use crate::source::Source;
@@ -110,7 +110,7 @@ pub(super) fn refuse(source: &Source, (text, place): &Text) -> Option<String> {
 pub(super) fn refuse_count(source: &Source, place: &Place, column: &str, own: usize, first: usize) {
     let what =
         format!("a cell in column `{column}` holds {own} figures, and the first one {first}");
-    source.mistake(place, what, HELP);
+    source.cell_mistake(place, what, HELP);
 }
 
 /// Splits each row that names the parts of its cells: `Firewall (1518/512/64 byte) | 10/9/6 Gbps`.

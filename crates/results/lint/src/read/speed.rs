@@ -8,7 +8,8 @@
 //! +F:25:AES-256-GCM:421374880.00:1106841170.00
 //! ```
 
-use super::columns::{Raw, Text};
+use super::columns::Raw;
+use super::markup::Text;
 use super::{heading, markup};
 use crate::source::Source;
 use std::ops::Range;

@@ -194,7 +194,7 @@ fn found(table: &Table, part: &Part<'_>, same: &str, kind: &str) -> Option<Findi
     })
 }
 
-/// The devices of a table with frame sizes as rows that have several columns: each system before the
+/// The devices with several columns of a table with frame sizes as rows: each system before the
 /// sizes, or the columns with the same words.
 fn devices(table: &Table) -> Vec<Part<'_>> {
     let has_systems = table.rows.iter().all(|row| !row.system.is_empty());

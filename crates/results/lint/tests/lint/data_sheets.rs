@@ -226,7 +226,7 @@ fn a_bit_rate_and_a_frame_rate_in_two_rows_of_one_device_must_agree() {
             "{bits} {frames}"
         );
     }
-    // The layer may be in the row. Without one, only a rate above L1 is wrong, and a remark says so.
+    // The layer may be in the row. Without one, only a rate above L1 is wrong: a remark says so.
     let in_row = table("", "L1 rate (Mbit/s)", "Rate (kpps)");
     assert_eq!(rules(&checked(&in_row)), [Rule::LayersDisagree; 2]);
     let unstated = table("", "Rate (Mbit/s)", "Rate (kpps)");

@@ -68,3 +68,20 @@ fn a_column_that_cannot_be_used_hides_no_mistake_of_its_cells_or_of_others() {
         ["4:10 column `big` is no size", "5:18 `fast` is no figure"]
     );
 }
+
+#[test]
+fn keys_that_are_no_toml_hide_no_mistake_of_cells_and_cause_no_other() {
+    let text = "<!-- lint\nid = \"clear\"\nunit = Mbit/s\ncolumns = frame\n-->\n| of | 64 | 512 |\n|---|---|---|\n\
+                | A | fast | 1,234 |\n| B | 49.2 |\n\n\
+                <!-- lint\nunit = \"Mbit/s\"\nbaseline = \"clear\"\n-->\n| of | 64 |\n|---|---|\n| A | slow |\n";
+    let shown = mistakes("t.md", text);
+    let places: Vec<&str> = shown
+        .iter()
+        .map(|it| it.split(' ').next().unwrap_or_default())
+        .collect();
+    assert_eq!(places, ["3:8", "4:11", "8:7", "9:3", "17:7"], "{shown:?}");
+    assert!(
+        shown[0].contains("no TOML") && shown[2].contains("`fast` is no figure"),
+        "{shown:?}"
+    );
+}
