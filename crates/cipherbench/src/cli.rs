@@ -8,6 +8,7 @@ mod examples;
 #[cfg_attr(not(feature = "fleet"), allow(dead_code))]
 mod fleet;
 mod generate;
+mod ike_peers;
 mod init;
 mod keys;
 mod live;
@@ -25,6 +26,7 @@ pub(crate) use fleet::Fleet;
 #[cfg(feature = "fleet")]
 pub(crate) use fleet::{Agent, DEFAULT_URL, FleetCommand, Server, Submit};
 pub(crate) use generate::Generate;
+pub(crate) use ike_peers::{IkePeers, Peers, PeersLoad};
 pub(crate) use init::{Init, InitCampaign, InitDevice, InitGateway, InitLab};
 pub(crate) use keys::Keys;
 pub(crate) use live::{Serve, Watching};
@@ -165,6 +167,15 @@ pub(crate) enum Command {
     /// hurts, with 5 if a part of the answer is unknown, as without root, or the other end does not
     /// come or goes away.
     TunnelCheck(Box<TunnelCheck>),
+    /// Set up, delete and rekey many IKEv2 peers of a gateway, at a rate
+    ///
+    /// Up to 100,000 simulated initiators, each with its identity, address, SPIs and keys. Reports
+    /// completed set-ups per second, latency from the intended start and failures by the RFC's
+    /// name. Ctrl-C ends the load, deletes the peers' SAs and prints the counts so far. Only for
+    /// gateways that you may load: it is a denial of service to others. docs/ike.md describes it.
+    ///
+    /// Ends with 1 if a set-up, delete or rekeying failed, with 4 if it was ended early.
+    IkePeers(Box<IkePeers>),
     /// Run the encryptor as a service, until SIGTERM
     ///
     /// Packets for the networks behind the peers do not leave in clear after it has ended, however

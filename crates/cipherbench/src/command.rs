@@ -21,6 +21,7 @@ pub(crate) mod generate;
 mod given;
 pub(crate) mod history;
 pub(crate) mod http;
+pub(crate) mod ike_peers;
 pub(crate) mod impair;
 pub(crate) mod init;
 pub(crate) mod keys;

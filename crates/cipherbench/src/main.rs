@@ -43,6 +43,7 @@ fn main() -> Exit {
         Command::Lint(arguments) => command::lint::lint(&arguments),
         Command::Doctor(arguments) => command::doctor::doctor(&arguments),
         Command::TunnelCheck(arguments) => command::tunnel_check::tunnel_check(&arguments),
+        Command::IkePeers(arguments) => command::ike_peers::ike_peers(&arguments),
         Command::Encrypt(arguments) => command::encrypt::encrypt(&arguments),
         Command::Hold => command::encrypt::hold(),
         Command::Kme(arguments) => command::kme::kme(&arguments),

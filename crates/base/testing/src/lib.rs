@@ -6,6 +6,7 @@
 mod attack;
 mod browser;
 pub mod busy;
+pub mod charon;
 pub mod keys;
 
 pub use attack::attack;

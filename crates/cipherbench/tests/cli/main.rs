@@ -15,6 +15,7 @@ mod fleet;
 mod frames;
 mod generate;
 mod hosts;
+mod ike_peers;
 mod init;
 mod interrupts;
 mod kme;
@@ -207,6 +208,14 @@ fn main() -> ExitCode {
             a_functional_trial_ends_in_a_table,
             nobody_else_may_write_to_a_run_whatever_the_umask_is,
             a_device_with_wrong_results_exits_1,
+        ),
+        tests!(None, ike_peers:
+            peers_are_set_up_at_a_rate_and_the_answer_comes_first,
+            each_load_has_its_answer,
+            ctrl_c_prints_the_counts_and_deletes_the_sas,
+            failures_name_the_notify_and_a_remedy,
+            impossible_peers_are_refused_before_anything_is_sent,
+            a_strongswan_is_loaded_from_its_network,
         ),
         tests!(None, speed:
             impossible_measurements_are_refused,

@@ -45,6 +45,7 @@ pub(crate) fn help_is_as_recorded() {
         "lint",
         "doctor",
         "tunnel-check",
+        "ike-peers",
         "encrypt",
         "keys",
         "keys static",

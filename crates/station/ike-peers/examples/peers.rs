@@ -5,8 +5,15 @@
 //! cargo run --release -p cipherbench-ike-peers --example peers < spec.json
 //! ```
 
+use port::Stop;
+use std::error::Error;
 use std::io::{self, BufReader};
 
-fn main() -> Result<(), ike_peers::PeersError> {
-    ike_peers::play(BufReader::new(io::stdin()), io::stdout())
+fn main() -> Result<(), Box<dyn Error>> {
+    let stop = Stop::new()?;
+    Ok(ike_peers::play(
+        BufReader::new(io::stdin()),
+        io::stdout(),
+        &stop,
+    )?)
 }

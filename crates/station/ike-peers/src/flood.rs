@@ -110,6 +110,7 @@ pub(crate) fn run(
         });
     }
     Ok(Report {
+        is_partial: elapsed() < end_ns,
         flood: Some(flood),
         traffic,
         ..Report::default()

@@ -21,6 +21,7 @@
 #![forbid(unsafe_code)]
 
 mod agenda;
+mod answer;
 mod credentials;
 mod engine;
 mod error;
@@ -40,6 +41,7 @@ mod timers;
 mod triggers;
 mod trust;
 
+pub use answer::LATE_NS_MAX;
 pub use error::PeersError;
 pub use play::play;
 pub use report::{

@@ -3,7 +3,7 @@
 use crate::agenda::{Action, Agenda, Rate, Series};
 use crate::engine::Engine;
 use crate::error::PeersError;
-use crate::report::{Back, Memory, Outcomes, Rekeys, Report, Standing, Storm, Traffic};
+use crate::report::{Back, Memory, Rekeys, Report, Standing, Storm, Traffic};
 use crate::resources::{cpu_ns, memory_bytes};
 use crate::sockets::Sockets;
 use crate::spec::{Load, Rekeyed, Spec};
@@ -18,6 +18,10 @@ const TIMERS: usize = 64;
 const PERCENT: [u8; 4] = [50, 90, 99, 100];
 /// Pause between the preparation of a storm and its start, at least.
 const HEADROOM_NS: u64 = 50_000_000;
+/// After a stop all deletes begin within this time, in seconds.
+const LEAVING_S: u32 = 2;
+/// After a stop exchanges under way may take this time, in nanoseconds.
+const GRACE_NS: u64 = 2_000_000_000;
 
 /// When a phase is over.
 #[derive(Debug, Clone, Copy)]
@@ -38,6 +42,8 @@ pub(crate) struct Station<'a> {
     pub(crate) patience_ns: u64,
     /// The process's memory before the first peer.
     pub(crate) before_bytes: Option<u64>,
+    /// A stop was seen: peers that are up still leave, and nothing else begins.
+    pub(crate) is_leaving: bool,
 }
 
 impl Station<'_> {
@@ -72,20 +78,13 @@ impl Station<'_> {
                 report.standing = Some(self.hold(hold_ns)?);
             }
             Load::Storm { after_per_s } => {
-                let before = match after_per_s {
-                    Some(per_s) => Some(self.before_storm(per_s, progress)?),
-                    None => None,
-                };
-                let from_ns = self.prepared();
-                if before.is_none() {
-                    progress(Progress::Ready);
+                if let Some(per_s) = after_per_s {
+                    self.before_storm(per_s, progress)?;
                 }
-                self.set_up_from(from_ns, None, all)?;
-                report.memory = self.memory();
-                report.storm = Some(Storm {
-                    before,
-                    back: Vec::new(),
-                });
+                if !self.triggers.stop.is_raised() {
+                    report.storm = Some(self.storm(after_per_s.is_some(), progress)?);
+                    report.memory = self.memory();
+                }
             }
             Load::Churn {
                 per_s,
@@ -105,12 +104,19 @@ impl Station<'_> {
                 self.set_up(Some(Rate::per_s(per_s)), all)?;
                 report.memory = self.memory();
                 progress(Progress::Up(self.engine.up));
-                self.rekey(window_ns, what)?;
+                if !self.triggers.stop.is_raised() {
+                    self.rekey(window_ns, what)?;
+                }
             }
             Load::HalfOpen { .. } => unreachable!("it has no sessions"),
         }
+        report.is_partial = self.triggers.stop.is_raised();
         if let Some(per_s) = spec.delete_per_s {
-            self.delete(per_s)?;
+            if report.is_partial {
+                self.abort()?;
+            } else {
+                self.delete(per_s)?;
+            }
         }
         self.fill(&mut report);
         Ok(report)
@@ -170,19 +176,39 @@ impl Station<'_> {
         Ok(())
     }
 
-    /// Peers stay up until the storm is triggered; then they forget their SAs.
+    /// Peers stay up until the storm is triggered.
     fn before_storm(
         &mut self,
         per_s: u32,
         progress: &mut dyn FnMut(Progress),
-    ) -> Result<Outcomes, PeersError> {
+    ) -> Result<(), PeersError> {
         self.set_up(Some(Rate::per_s(per_s)), self.engine.peer_count().into())?;
         progress(Progress::Up(self.engine.up));
-        self.play(self.nothing(), Until::Triggered)?;
-        self.engine.forget_all();
-        let setups = std::mem::replace(&mut self.engine.setups, Tally::new(0));
-        self.engine.sets_up_again = false;
-        Ok(setups.outcomes())
+        self.play(self.nothing(), Until::Triggered)
+    }
+
+    /// All peers begin, after they have forgotten their SAs if they had some.
+    fn storm(
+        &mut self,
+        is_again: bool,
+        progress: &mut dyn FnMut(Progress),
+    ) -> Result<Storm, PeersError> {
+        let mut before = None;
+        if is_again {
+            self.engine.forget_all();
+            let setups = std::mem::replace(&mut self.engine.setups, Tally::new(0));
+            before = Some(setups.outcomes());
+            self.engine.sets_up_again = false;
+        }
+        let from_ns = self.prepared();
+        if !is_again {
+            progress(Progress::Ready);
+        }
+        self.set_up_from(from_ns, None, self.engine.peer_count().into())?;
+        Ok(Storm {
+            before,
+            back: Vec::new(),
+        })
     }
 
     /// Makes the first requests of all peers; returns their start time.
@@ -223,7 +249,7 @@ impl Station<'_> {
     fn delete(&mut self, per_s: u32) -> Result<(), PeersError> {
         let begin_ns = self.engine.now_ns();
         // After a churn they go on.
-        if self.engine.lifetime_ns.is_none() {
+        if self.engine.deletes.counts().intended == 0 {
             self.engine.deletes = Tally::new(begin_ns);
         }
         let peers = self.engine.peer_count();
@@ -235,6 +261,15 @@ impl Station<'_> {
             peers,
         };
         self.play(series, Until::Settled)
+    }
+
+    /// After a stop: exchanges under way end, then all peers leave at once, or nearly.
+    fn abort(&mut self) -> Result<(), PeersError> {
+        self.is_leaving = true;
+        self.patience_ns = GRACE_NS;
+        self.engine.lifetime_ns = None;
+        self.play(self.nothing(), Until::Settled)?;
+        self.delete(self.engine.peer_count().div_ceil(LEAVING_S))
     }
 
     fn hold(&mut self, hold_ns: u64) -> Result<Standing, PeersError> {
@@ -285,7 +320,7 @@ impl Station<'_> {
         let patient_ns = series.end_ns().saturating_add(self.patience_ns);
         let mut agenda = Agenda::new(series);
         let engine = &mut self.engine;
-        while !self.triggers.stop.is_raised() {
+        while self.is_leaving || !self.triggers.stop.is_raised() {
             let now_ns = engine.now_ns();
             for _ in 0..ACTIONS {
                 let Some(task) = agenda.due(now_ns) else {
@@ -323,6 +358,8 @@ impl Station<'_> {
             let flags = [stop, self.triggers.storm.as_fd()];
             let flags = match until {
                 Until::Triggered => &flags[..],
+                // It is raised already, and would end each wait.
+                _ if self.is_leaving => &[],
                 _ => &flags[..1],
             };
             self.sockets.wait(wait, flags)?;

@@ -14,18 +14,17 @@ use std::thread;
 /// begins the storm, and `stop`, which ends the part.
 ///
 /// `output` gets the lines `ready` when the load begins and `up NUMBER` when that number of peers
-/// stays up, and then a [`Report`](crate::Report) as one line of JSON.
+/// stays up, and then a [`Report`](crate::Report) as one line of JSON. `stop` ends the part too.
 ///
 /// # Errors
 /// [`PeersError`].
 pub fn play(
     mut input: impl BufRead + Send + 'static,
     mut output: impl Write,
+    stop: &Stop,
 ) -> Result<(), PeersError> {
     // It reads no further than the end of the spec.
     let spec = Spec::deserialize(&mut Deserializer::from_reader(&mut input))?;
-    let failed = PeersError::system("make a flag");
-    let stop = Stop::new().map_err(failed)?;
     let failed = PeersError::system("make a flag");
     let storm = Stop::new().map_err(failed)?;
     let raised = [stop.clone(), storm.clone()];
@@ -40,7 +39,7 @@ pub fn play(
         }
     });
     let triggers = Triggers {
-        stop: &stop,
+        stop,
         storm: &storm,
     };
     let mut written = Ok(());

@@ -18,6 +18,9 @@ pub struct Report {
     pub rekeys: Option<Rekeys>,
     /// Of the load `half-open`.
     pub flood: Option<Flood>,
+    /// It was stopped: the counts end there.
+    #[serde(default)]
+    pub is_partial: bool,
     /// Datagrams of all.
     pub traffic: Traffic,
     /// Datagrams that peers ignored, by reason.

@@ -48,6 +48,7 @@ pub fn run(
             triggers,
             patience_ns: spec.behaviour.patience_ns,
             before_bytes,
+            is_leaving: false,
         };
         station.run(spec, progress)?
     };

@@ -10,6 +10,7 @@ use ike_peers::{
     Authentication, Behaviour, Hidden, Load, Pem, Ppk, Rekeyed, Report, Sources, Spec, Traffic,
 };
 use pki::{Authority, days_from_now};
+use port::Stop;
 use std::io::{BufRead, BufReader, Write};
 
 const SECOND_NS: u64 = 1_000_000_000;
@@ -242,6 +243,36 @@ fn a_gateway_that_disappears_is_noticed() {
 }
 
 #[test]
+fn a_stopped_load_deletes_its_sas() {
+    let rekey = Load::Rekey {
+        per_s: 500,
+        window_ns: SECOND_NS,
+        what: Rekeyed::Ike,
+    };
+    let storm = Load::Storm {
+        after_per_s: Some(500),
+    };
+    let concurrent = Load::Concurrent {
+        per_s: 500,
+        hold_ns: 60 * SECOND_NS,
+    };
+    for load in [concurrent, rekey, storm] {
+        let spec = Spec {
+            load,
+            delete_per_s: Some(1),
+            ..spec(30)
+        };
+        let (report, counts) = common::play_and_stop(&spec);
+        assert!(report.is_partial);
+        assert_eq!(
+            (report.setups.completed, report.deletes.completed),
+            (30, 30)
+        );
+        assert_eq!((counts.deleted, counts.left), (30, 0), "{:?}", spec.load);
+    }
+}
+
+#[test]
 fn failures_are_counted_by_the_notify_and_name_a_remedy() {
     let spec = Spec {
         load: Load::Setup { per_s: 100 },
@@ -321,7 +352,10 @@ fn a_part_is_played_over_two_streams() {
     let gateway = common::Apart::start(&spec);
     let (input, mut commands) = std::io::pipe().unwrap();
     let (output, report) = std::io::pipe().unwrap();
-    let player = std::thread::spawn(move || ike_peers::play(BufReader::new(input), report));
+    let player = std::thread::spawn(move || {
+        let stop = Stop::new().unwrap();
+        ike_peers::play(BufReader::new(input), report, &stop)
+    });
     writeln!(commands, "{}", serde_json::to_string(&spec).unwrap()).unwrap();
     let mut lines = BufReader::new(output).lines().map(Result::unwrap);
     assert_eq!(lines.next().as_deref(), Some("ready"));
@@ -337,7 +371,7 @@ fn a_part_is_played_over_two_streams() {
     let (example, _) = example.split_once("```").unwrap();
     let documented: Spec = serde_json::from_str(example).unwrap();
     assert_eq!((documented.port, documented.peers), (500, 1000));
-    let unread = ike_peers::play(&b"{}\n"[..], Vec::new()).unwrap_err();
+    let unread = ike_peers::play(&b"{}\n"[..], Vec::new(), &Stop::new().unwrap()).unwrap_err();
     assert!(unread.to_string().contains("missing field"), "{unread}");
 }
 

@@ -99,6 +99,26 @@ pub(crate) fn play_against(spec: &Spec, settled: Settled) -> (Report, Counts) {
     })
 }
 
+/// The load is stopped once all peers are up.
+pub(crate) fn play_and_stop(spec: &Spec) -> (Report, Counts) {
+    let [stop, end] = [(); 2].map(|()| Stop::new().unwrap());
+    let gateway = gateway(spec, None).open().unwrap();
+    thread::scope(|scope| {
+        let serving = scope.spawn(|| gateway.serve(&stop));
+        let triggers = Triggers {
+            stop: &end,
+            storm: &end,
+        };
+        let report = run(spec, triggers, &mut |progress| {
+            if matches!(progress, Progress::Up(_)) {
+                end.raise();
+            }
+        });
+        stop.raise();
+        (report.unwrap(), serving.join().unwrap().unwrap())
+    })
+}
+
 /// The gateway disappears once all peers are up.
 pub(crate) fn play_until_up(spec: &Spec, settled: Settled) -> Report {
     let [stop, end] = [(); 2].map(|()| Stop::new().unwrap());

@@ -1,15 +1,13 @@
 //! The generator against strongSwan's charon. Each test runs in separate namespaces, in a process
 //! that `unshare` starts.
 
-mod charon;
-
-use charon::{Charon, Proof, in_namespaces};
 use ike_peers::{
     Authentication, Behaviour, Hidden, Load, Pem, Progress, Rekeyed, Report, Selectors, Sources,
     Spec, Triggers, run,
 };
 use pki::{Authority, days_from_now};
 use port::Stop;
+use testing::charon::{self, Charon, Proof, in_namespaces};
 
 const PEERS: u32 = 40;
 const ALL: u64 = 40;
@@ -145,7 +143,8 @@ fn peers_have_certificates() {
         let texts = authority.texts();
         let charon = Charon::start(&Proof::Certificates {
             authority: &texts.certificate,
-            own: &own,
+            certificate: &own.certificate,
+            key: &own.key,
         });
         let spec = Spec {
             authentication: Authentication::Certificates {

@@ -1,4 +1,7 @@
-//! strongSwan's daemon in a namespace of its own, behind a link.
+//! strongSwan's daemon in a namespace of its own, as the gateway of simulated peers behind a link.
+//!
+//! The gateway is 192.0.2.1, with 10.1.0.0/16 behind it. All of 10.9.0.0/16 is the test's, with
+//! 10.2.0.0/16 behind it.
 
 use std::env;
 use std::fs;
@@ -10,7 +13,7 @@ use std::time::{Duration, Instant};
 use tempfile::TempDir;
 
 /// Set in the process inside of the namespaces.
-const INSIDE: &str = "CIPHERBENCH_IKE_PEERS_INSIDE";
+const INSIDE: &str = "CIPHERBENCH_CHARON_INSIDE";
 const PLACES: [&str; 2] = ["/usr/lib/ipsec/charon", "/usr/libexec/ipsec/charon"];
 const PATIENCE: Duration = Duration::from_secs(20);
 
@@ -48,27 +51,40 @@ connections {
   }
 }
 secrets {
-  ike-main { secret = \"a secret of tests\" }
+  ike-main { secret = \"KEY\" }
 }
 ";
 
 /// How daemon and peers prove their identities.
-pub(crate) enum Proof<'a> {
+#[derive(Debug, Clone, Copy)]
+pub enum Proof<'a> {
+    /// The key [`KEY`].
     SharedKey,
+    /// Certificates, PEM.
     Certificates {
+        /// Of the peers' authority.
         authority: &'a str,
-        own: &'a pki::Texts,
+        /// The daemon's, for `gateway.example`.
+        certificate: &'a str,
+        /// Its private key.
+        key: &'a str,
     },
 }
 
+/// The shared key.
+pub const KEY: &str = "a secret of tests";
+
 /// Runs a test in a process of this program in new namespaces, or reports that it is skipped.
-pub(crate) fn in_namespaces(name: &str, test: impl FnOnce()) {
+///
+/// # Panics
+/// The test fails there.
+pub fn in_namespaces(name: &str, test: impl FnOnce()) {
     if env::var_os(INSIDE).is_some() {
         test();
         return;
     }
     if program().is_none() {
-        testing::lacks(
+        crate::lacks(
             name,
             "charon",
             "apt install charon-systemd strongswan-swanctl",
@@ -85,7 +101,7 @@ pub(crate) fn in_namespaces(name: &str, test: impl FnOnce()) {
     match possible {
         Ok(output) if output.status.success() => {}
         other => {
-            testing::skip(
+            crate::skip(
                 name,
                 format_args!("no namespaces or TUN devices: {other:?}"),
             );
@@ -109,7 +125,8 @@ fn program() -> Option<PathBuf> {
 }
 
 /// The daemon.
-pub(crate) struct Charon {
+#[derive(Debug)]
+pub struct Charon {
     folder: TempDir,
     process: Child,
 }
@@ -140,8 +157,13 @@ fn connect(process: u32) {
 }
 
 impl Charon {
-    pub(crate) fn start(proof: &Proof<'_>) -> Self {
-        let folder = testing::folder().expect("a folder");
+    /// Starts the daemon, in a namespace behind a link.
+    ///
+    /// # Panics
+    /// It does not start.
+    #[must_use]
+    pub fn start(proof: &Proof<'_>) -> Self {
+        let folder = crate::folder().expect("a folder");
         let path = folder.path().display().to_string();
         let write = |name: &str, text: &str| {
             fs::write(folder.path().join(name), text).expect("it is written");
@@ -149,21 +171,25 @@ impl Charon {
         write("strongswan.conf", &STRONGSWAN.replace("FOLDER", &path));
         let (local, remote) = match proof {
             Proof::SharedKey => ("auth = psk".to_owned(), "auth = psk".to_owned()),
-            Proof::Certificates { authority, own } => {
+            Proof::Certificates {
+                authority,
+                certificate,
+                key,
+            } => {
                 // swanctl reads them from folders beside its configuration.
                 for kind in ["x509", "x509ca", "pkcs8"] {
                     fs::create_dir(folder.path().join(kind)).expect("it is created");
                 }
-                write("x509/own.pem", &own.certificate);
+                write("x509/own.pem", certificate);
                 write("x509ca/ca.pem", authority);
-                write("pkcs8/own.key", &own.key);
+                write("pkcs8/own.key", key);
                 (
                     format!("auth = pubkey\n certs = {path}/x509/own.pem"),
                     format!("auth = pubkey\n cacerts = {path}/x509ca/ca.pem"),
                 )
             }
         };
-        let swanctl = SWANCTL.replace("LOCAL", &local);
+        let swanctl = SWANCTL.replace("LOCAL", &local).replace("KEY", KEY);
         write("swanctl.conf", &swanctl.replace("REMOTE", &remote));
         let log = fs::File::create(folder.path().join("log")).expect("it is created");
         let mut process = Command::new("unshare")
@@ -217,13 +243,15 @@ impl Charon {
     }
 
     /// Whether all peers have the address of the link, and ports that a NAT chose.
-    pub(crate) fn is_behind_nat(&self, peers: u32) -> bool {
+    #[must_use]
+    pub fn is_behind_nat(&self, peers: u32) -> bool {
         let text = self.swanctl(&["--list-sas"]);
         text.matches("@ 192.0.2.2[").count() == peers as usize
     }
 
     /// IKE SAs and child SAs that are up.
-    pub(crate) fn sas(&self) -> (usize, usize) {
+    #[must_use]
+    pub fn sas(&self) -> (usize, usize) {
         let text = self.swanctl(&["--list-sas"]);
         (
             text.matches("ESTABLISHED").count(),
@@ -233,7 +261,8 @@ impl Charon {
 }
 
 /// Translates the peers' addresses to that of the link; `false` if this host cannot.
-pub(crate) fn translate() -> bool {
+#[must_use]
+pub fn translate() -> bool {
     let rules = "
         table ip peers {
             chain out {
