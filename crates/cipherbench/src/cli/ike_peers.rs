@@ -39,10 +39,10 @@ pub(crate) struct Peers {
     /// Set-ups per second, offered whether earlier ones are over or not
     #[arg(long, value_name = "N", default_value_t = 10, value_parser = whole::<u32>(1, 1_000_000))]
     pub(crate) rate: u32,
-    /// The proof of both ends: `psk:FILE`, a shared key, which can have the place of `--identity`
-    /// for each peer's number; or `certificates:DIR`, the folder of `keys authority`, which issues
-    /// the peers' certificates
-    #[arg(long, value_name = "PROOF", required_unless_present_any = ["spec", "station"])]
+    /// Authentication of both ends: `psk:FILE`, a shared key, in which `{n}` stands for the peer's
+    /// number as in `--identity`; or `certificates:DIR`, the folder of `keys authority`, which
+    /// issues the peers' certificates
+    #[arg(long, value_name = "METHOD", required_unless_present_any = ["spec", "station"])]
     pub(crate) auth: Option<String>,
     /// Authorities of the gateway's certificate, PEM [default: the folder's own]
     #[arg(long, value_name = "FILE")]
@@ -61,10 +61,10 @@ pub(crate) struct Peers {
         default_value = "aes256gcm16-prfsha384-x25519"
     )]
     pub(crate) proposal: String,
-    /// Each peer's identity, with the place of its number as in the default
+    /// Each peer's identity; `{n}` stands for its number
     #[arg(long, value_name = "NAME", default_value = "peer-{n}.example")]
     pub(crate) identity: String,
-    /// The gateway's identity [default: any that its proof fits]
+    /// The gateway's identity [default: any that its authentication is valid for]
     #[arg(long, value_name = "NAME")]
     pub(crate) gateway_identity: Option<String>,
     /// The peers' addresses, which must lead to this host: a network, with an address per peer on
