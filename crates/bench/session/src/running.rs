@@ -431,7 +431,8 @@ fn too_busy(dir: &Path, journal: &Journal, trials: usize) -> SessionError {
     let text = format!(
         "ended after {trials} of {planned} trials: other programs or the hypervisor took cores from all of them; the \
          lab is removed\nhelp: stop what else runs there, then repeat them: cipherbench resume --invalid {dir}; to go \
-         on with the others as the machine is: cipherbench resume {dir}"
+         on with the others as the machine is: cipherbench resume {dir}; to read what was measured: cipherbench report \
+         {dir}"
     );
     SessionError::Interrupted(text)
 }

@@ -15,6 +15,7 @@ mod bench;
 pub mod clocks;
 mod counted;
 mod dut;
+mod ended;
 mod error;
 pub mod ethtool;
 mod frame_path;

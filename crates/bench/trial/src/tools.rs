@@ -181,7 +181,12 @@ pub(crate) fn expect_running<'p>(
 ) -> Result<(), TrialError> {
     for &(id, process) in programs {
         if let Some(ended) = bench.node(id).status(process)? {
-            let (how, words) = (ended.how(), ended.last_words());
+            let how = ended.how();
+            let words = if ended.was_killed() {
+                String::new()
+            } else {
+                ended.last_words()
+            };
             return Err(TrialError::Tool {
                 node: id.name(),
                 problem: format!("ended before its time, {how}{words}"),

@@ -97,6 +97,8 @@ pub struct WithoutRatio {
     pub load_percent: Option<u8>,
     /// Which run, or which device of a single run, has no figure of the quantity.
     pub reason: String,
+    /// What to do.
+    pub help: String,
 }
 
 /// A compared cell with a figure in only some of its repeats.
@@ -259,11 +261,20 @@ pub(crate) fn found<'a>(pairs: &Pairs<'a>, sides: Sides<'a>) -> ChangeSet<'a> {
         let invalid = (!invalid.is_empty()).then(|| invalid.join("; "));
         let before = changes.len();
         let [base_name, other_name] = sides.named(pair).map(|(.., name)| name);
-        let lacks = |reading: &Reading, reason: String| WithoutRatio {
+        let lacks = |reading: &Reading, reason: String, help: String| WithoutRatio {
             cell: pair.base.planned.id.clone(),
             quantity: reading.quantity,
             load_percent: reading.load_percent,
             reason,
+            help,
+        };
+        let absent = |reading: &Reading, name: &str| {
+            let reason = format!("{name} has no figure of it");
+            lacks(
+                reading,
+                reason,
+                format!("its row in the report of {name} states why"),
+            )
         };
         // Collected apart, since a cell without any ratio is listed once as a cell and not once for
         // each quantity.
@@ -272,22 +283,36 @@ pub(crate) fn found<'a>(pairs: &Pairs<'a>, sides: Sides<'a>) -> ChangeSet<'a> {
         for base in &bases {
             let Some(other) = others.iter().find(|other| is_same(base, other)) else {
                 let path = path_of(base, &others);
-                let reason = match path {
-                    Some([own, theirs]) => format!(
-                        "{base_name} has its {own} figure, and {other_name} its {theirs} one"
-                    ),
-                    None => format!("{other_name} has no figure of it"),
-                };
-                // A cell without any ratio is listed without its quantities, so the reason is
-                // kept for it.
-                if path.is_some() {
-                    apart.get_or_insert_with(|| reason.clone());
-                }
-                without.push(lacks(base, reason));
+                without.push(match path {
+                    Some([own, theirs]) => {
+                        let reason = format!(
+                            "{base_name} has its {own} figure, and {other_name} its {theirs} one"
+                        );
+                        // A cell without any ratio is listed without its quantities, so the
+                        // reason is kept for it.
+                        apart.get_or_insert_with(|| reason.clone());
+                        let help = "choose a quantity that both have over the same path";
+                        lacks(base, reason, help.to_owned())
+                    }
+                    None => absent(base, other_name),
+                });
                 continue;
             };
             let Some(change) = Change::of(base, other, pairing) else {
-                without.push(lacks(base, "its ratio is not known".to_owned()));
+                let zero = [(base_name, base), (other_name, other)]
+                    .into_iter()
+                    .find(|(_, reading)| reading.value.min <= 0.0);
+                let name = zero.map_or(base_name, |(name, _)| name);
+                let word = base.quantity.word();
+                let reason = format!("a repeat of {name} is 0, which has no ratio");
+                apart.get_or_insert_with(|| reason.clone());
+                without.push(lacks(
+                    base,
+                    reason,
+                    format!(
+                        "set a limit on the figure of each run, such as `{word} > 0` with its unit"
+                    ),
+                ));
                 continue;
             };
             changes.push(Counted {
@@ -307,7 +332,7 @@ pub(crate) fn found<'a>(pairs: &Pairs<'a>, sides: Sides<'a>) -> ChangeSet<'a> {
             !bases.iter().any(|base| is_same(base, other)) && !without.iter().any(is_said)
         };
         let new = others.iter().filter(is_new);
-        let new = new.map(|other| lacks(other, format!("{base_name} has no figure of it")));
+        let new = new.map(|other| absent(other, base_name));
         // Collected first, since the filter reads the list that is extended.
         let new: Vec<_> = new.collect();
         without.extend(new);

@@ -1,7 +1,7 @@
 //! Why runs cannot be compared.
 
 use crate::cells::devices;
-use crate::{Options, Run};
+use crate::{Options, Run, gate};
 use yaml::names;
 
 /// Why runs cannot be compared. The texts name the problem, its place and the remedy.
@@ -25,7 +25,7 @@ pub enum CompareError {
     /// A single run, and no devices to compare.
     #[error(
         "{run} is the only run, and no devices are given to compare in it\nhelp: give a second run, or \
-             `--match OLD=NEW` with two of its devices: {devices}"
+             `--match OLD=NEW` with two of its devices: {devices}; gates on figures alone need neither"
     )]
     OneRun {
         /// The run.
@@ -62,7 +62,8 @@ pub enum CompareError {
 
 pub(crate) fn check(runs: &[Run<'_>], options: &Options) -> Result<(), CompareError> {
     let base = runs.first().ok_or(CompareError::NoRun)?;
-    if runs.len() == 1 && options.matches.is_empty() {
+    let is_alone = runs.len() == 1 && options.matches.is_empty();
+    if is_alone && !gate::are_of_figures(&options.gates) {
         return Err(CompareError::OneRun {
             run: base.name.to_owned(),
             devices: listed(base),

@@ -7,7 +7,7 @@ use crate::changes::in_words;
 use crate::{CellChange, Run, RunPair};
 use plan::{Bound, Cell};
 use serde::Serialize;
-use stats::{ExpectResult, Gate, GateLimit, LimitOutcome, Results, judge_gates};
+use stats::{ExpectResult, Gate, GateFilter, GateLimit, LimitOutcome, Results, judge_gates};
 use std::collections::BTreeMap;
 use yaml::names;
 
@@ -158,6 +158,11 @@ pub(crate) fn judge(
     gates.iter().map(of_gate).collect()
 }
 
+/// Whether all gates are about the figures of each run, for which one run suffices.
+pub(crate) fn are_of_figures(gates: &[Gate]) -> bool {
+    !gates.is_empty() && gates.iter().all(|gate| change(gate).is_none())
+}
+
 /// The ratio of a gate on changes from the base.
 const fn change(gate: &Gate) -> Option<(Bound, f64)> {
     match gate.limit {
@@ -241,7 +246,7 @@ impl Changes<'_> {
             });
             cells.extend(lacking.map(|found| {
                 let quantity = in_words(found.quantity, found.load_percent);
-                let reason = words::of_lacking(&found.reason);
+                let reason = words::of_lacking(found);
                 GateCell::undecided(pair.run, &found.cell, quantity, reason)
             }));
         }
@@ -255,7 +260,10 @@ impl Changes<'_> {
         // A gate without any cell is undecided: a mistyped filter must not pass.
         let worst = cells.iter().map(|cell| cell.outcome).max();
         if cells.is_empty() {
-            advice = self.advice(&base.header.plan.cells, pairs);
+            let planned = &base.header.plan.cells;
+            advice = self
+                .other_device(planned, &by_id, pairs)
+                .or_else(|| self.advice(planned, pairs));
         }
         GateResult {
             gate: self.gate.text.clone(),
@@ -264,6 +272,29 @@ impl Changes<'_> {
             advice,
             is_of_figures: false,
         }
+    }
+
+    /// If it admits the other cells of the changes within one run: the gate on their base's.
+    fn other_device(
+        &self,
+        planned: &[Cell],
+        by_id: &BTreeMap<&str, &Cell>,
+        pairs: &[RunPair],
+    ) -> Option<String> {
+        let within = pairs.iter().filter(|pair| pair.run == 0);
+        let mut changes = within.flat_map(|pair| &pair.changes);
+        let change = changes.find(|change| {
+            let other = change.other_cell.as_deref();
+            other.is_some_and(|other| by_id.contains_key(other))
+        })?;
+        let base = planned.iter().find(|cell| cell.id == change.cell)?;
+        let refuses = |filter: &GateFilter| !filter.admits(base);
+        let at = self.gate.filters.iter().position(refuses);
+        let attempt = at.and_then(|at| {
+            let own = self.gate.filters[at].of(base)?;
+            Some(self.gate.with_filter(at, own))
+        });
+        Some(words::of_other_device(attempt.as_deref()))
     }
 
     /// What the base has instead, if one filter alone excludes all of its cells; with a gate that

@@ -162,10 +162,12 @@ impl Comparison {
         outcomes.max().unwrap_or(Outcome::Passed)
     }
 
-    /// Whether no quantity could be compared.
+    /// Whether no quantity could be compared. A single run with gates on its figures alone is not
+    /// compared with anything.
     #[must_use]
     pub fn is_empty(&self) -> bool {
-        self.pairs.iter().all(|pair| pair.changes.is_empty())
+        let is_alone = self.pairs.is_empty();
+        !is_alone && self.pairs.iter().all(|pair| pair.changes.is_empty())
     }
 
     /// As JSON, indented, with the keys of these types.
@@ -193,6 +195,8 @@ pub fn compare(runs: &[Run<'_>], options: &Options) -> Result<Comparison, Compar
     let results: Vec<Results> = runs.iter().map(|run| Results::of(run.journal)).collect();
     // A single run is compared with itself: its devices are the two sides.
     let others = match runs.len() {
+        // Only gates on its figures are asked for.
+        1 if options.matches.is_empty() => 0..0,
         1 => 0..1,
         count => 1..count,
     };

@@ -95,10 +95,11 @@ impl CellChange {
 }
 
 impl WithoutRatio {
-    /// Cell, quantity, reason.
+    /// Cell, quantity, reason and remedy.
     pub(crate) fn row(&self) -> Vec<String> {
         let quantity = in_words(self.quantity, self.load_percent);
-        vec![self.cell.clone(), quantity, self.reason.clone()]
+        let reason = format!("{}; {}", self.reason, self.help);
+        vec![self.cell.clone(), quantity, reason]
     }
 }
 
@@ -128,7 +129,9 @@ impl Comparison {
 
     fn is_undecided_by_a_gate(&self, run: usize, change: &CellChange) -> bool {
         let quantity = change.quantity_in_words();
-        let cells = self.gates.iter().flat_map(|gate| &gate.cells);
+        // A gate on the figures of each run has another question.
+        let gates = self.gates.iter().filter(|gate| !gate.is_of_figures);
+        let cells = gates.flat_map(|gate| &gate.cells);
         let own = cells.filter(|it| it.run == run && it.cell == change.cell);
         own.filter(|it| it.quantity == quantity)
             .any(|it| it.outcome == Outcome::Undecided)

@@ -69,7 +69,9 @@ pub fn text_within(comparison: &Comparison, detail: Detail, width: usize) -> Str
             differences(&mut text, &title, found, (detail, width));
         }
     }
-    let _ = writeln!(text, "\n{}", comparison.method());
+    if !comparison.pairs.is_empty() {
+        let _ = writeln!(text, "\n{}", comparison.method());
+    }
     text
 }
 

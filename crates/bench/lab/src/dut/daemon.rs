@@ -111,7 +111,7 @@ impl<'a> Daemon<'a> {
     fn died(&self, ended: &Ended) -> LabError {
         let (node, how) = (self.gateway(), ended.how());
         // A process that others end from outside does not know why: its last lines are routine.
-        let said = if is_killed(ended) {
+        let said = if ended.was_killed() {
             "; another process ended it, or the kernel for lack of memory".to_owned()
         } else {
             ended.last_words()
@@ -127,14 +127,6 @@ impl<'a> Daemon<'a> {
     pub(crate) fn error(&self, reason: impl Into<String>) -> LabError {
         LabError::dut(self.dut, reason)
     }
-}
-
-/// Whether a signal ended it that a program does not raise by a fault of its own.
-fn is_killed(ended: &Ended) -> bool {
-    use nix::sys::signal::Signal;
-    let signals = [Signal::SIGKILL, Signal::SIGTERM, Signal::SIGINT];
-    let is = |number| signals.iter().any(|signal| *signal as i32 == number);
-    ended.signal.is_some_and(is)
 }
 
 /// The reason for a DUT that a node could not start.

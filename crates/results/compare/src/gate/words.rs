@@ -1,8 +1,8 @@
 //! The outcome of a gate for a cell, as a sentence with advice.
 
 use super::Outcome;
-use crate::CellChange;
 use crate::words::bound_in_words;
+use crate::{CellChange, WithoutRatio};
 use stats::{GateFilter, Needed, REPEATS_MAX};
 
 /// For a gate with filters that exclude every cell.
@@ -32,6 +32,13 @@ pub(super) fn no_such_cell(filter: &GateFilter, known: &[String], attempt: Optio
         filter => format!("cell with {filter}"),
     };
     format!("the base has no {cell}; {others}: {attempt}")
+}
+
+/// For a gate that only admits the device after the `=` of a match within one run; `attempt` admits
+/// the other one.
+pub(super) fn of_other_device(attempt: Option<&str>) -> String {
+    let attempt = attempt.map_or_else(String::new, |gate| format!(": try `{gate}`"));
+    format!("filters are about the device before the `=` of `--match`{attempt}")
 }
 
 /// For a change and the ratio at the gate's bound; `within` one run, both sides are measured by it.
@@ -118,10 +125,11 @@ fn undecided(
     }
 }
 
-/// For a compared cell that lacks the quantity in one run.
-pub(super) fn of_lacking(reason: &str) -> String {
+/// For a compared cell whose quantity has no ratio.
+pub(super) fn of_lacking(found: &WithoutRatio) -> String {
     format!(
-        "{reason}, though the cell's other quantities are compared; its row in that run's report states why"
+        "{}, though the cell's other quantities are compared; {}",
+        found.reason, found.help
     )
 }
 

@@ -421,3 +421,91 @@ fn a_gate_between_devices_of_one_run_names_the_device_and_one_run() {
     );
     assert!(!reason.contains("each"), "{reason}");
 }
+
+/// A run of two devices, in megabytes.
+fn two_devices(x: &[u64], y: &[u64]) -> Journal {
+    let planned = vec![cell("tcp", "x"), cell("tcp", "y")];
+    let mut run = journal(planned, x.len() as u32, 1);
+    for (id, values) in [("tcp/x", x), ("tcp/y", y)] {
+        for (repeat, value) in (1..).zip(values) {
+            record(&mut run, id, repeat, measured(value * 1_000_000));
+        }
+    }
+    run
+}
+
+fn judged_alone(run: &Journal, matches: &[&str], gate: &str) -> Comparison {
+    let options = Options {
+        gates: vec![gate.parse().unwrap()],
+        matches: matches.iter().map(|one| one.parse().unwrap()).collect(),
+        ..Options::default()
+    };
+    let runs = [Run {
+        name: "a",
+        journal: run,
+    }];
+    compare(&runs, &options).unwrap()
+}
+
+#[test]
+fn a_filter_of_the_other_device_within_one_run_gets_the_one_that_applies() {
+    let run = two_devices(BASE, LESS);
+    let found = judged_alone(&run, &["x=y"], "tcp dut=y throughput drops > 10 %");
+    assert_eq!(found.outcome(), Outcome::Undecided);
+    let expected = "filters are about the device before the `=` of `--match`: try `tcp dut=x throughput drops > 10 %`";
+    assert_eq!(found.gates[0].in_words(), expected);
+    let found = judged_alone(&run, &["x=y"], "tcp dut=x throughput drops > 10 %");
+    assert_eq!(found.outcome(), Outcome::Passed);
+}
+
+#[test]
+fn a_limit_on_the_figures_of_a_single_run_needs_no_devices() {
+    let run = two_devices(BASE, LESS);
+    let found = judged_alone(&run, &[], "tcp throughput >= 1 Gbit/s");
+    assert_eq!(found.outcome(), Outcome::Passed);
+    assert!(!found.is_empty());
+    let text = compare::text(&found, compare::Detail::Short);
+    assert!(text.contains("1 gate: 1 passed"), "{text}");
+    assert!(!text.contains("can be compared"), "{text}");
+    let change = Options {
+        gates: vec!["throughput drops > 5 %".parse().unwrap()],
+        ..Options::default()
+    };
+    let runs = [Run {
+        name: "a",
+        journal: &run,
+    }];
+    let error = compare(&runs, &change).unwrap_err().to_string();
+    assert!(
+        error.contains("gates on figures alone need neither"),
+        "{error}"
+    );
+}
+
+/// The ratio of a repeat of 0 is not known, and the reader must see of which run.
+#[test]
+fn a_repeat_of_zero_is_named_where_a_ratio_is_missing() {
+    let base = run(
+        1,
+        &[
+            ("tcp", &[1000, 0, 1000]),
+            ("tcp/streams=2", &[1000, 1010, 990]),
+        ],
+    );
+    let other = run(
+        2,
+        &[
+            ("tcp", &[1000, 1001, 999]),
+            ("tcp/streams=2", &[1000, 1010, 990]),
+        ],
+    );
+    let found = judged(&base, &other, "throughput drops > 5 %");
+    assert_eq!(found.outcome(), Outcome::Undecided);
+    let text = compare::text(&found, compare::Detail::Short);
+    let reason = "a repeat of a is 0, which has no ratio";
+    let listed = found.pairs.iter().flat_map(|pair| &pair.without_ratio);
+    let cells = found.pairs.iter().flat_map(|pair| &pair.without_change);
+    let (listed, cells) = (listed.count(), cells.count());
+    assert!(listed + cells > 0, "{text}");
+    assert!(text.contains(reason), "{text}");
+}

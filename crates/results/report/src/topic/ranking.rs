@@ -219,6 +219,15 @@ fn note(run: &Run<'_>, found: &Ranked<'_>) -> String {
             run.plan().repeats
         ));
     }
+    let places = main.places.iter();
+    let mut cells = places.filter_map(|place| run.cell(&place.cell));
+    if cells.any(|cell| cell.figure().is_some_and(|it| it.min <= 0.0)) {
+        parts.push(
+            "a repeat of 0 has no ratio: the ratio of such a device is that of the means, without an interval, and the \
+             differences of the repeats decide its rank"
+                .into(),
+        );
+    }
     if has_yardstick(main) {
         parts.push(format!(
             "of {}: the same ratio to that device, without its interval, which decides no rank",

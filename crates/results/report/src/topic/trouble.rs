@@ -19,12 +19,11 @@ fn blocks(run: &Run<'_>, out: &mut Blocks) {
     if reasons.rows.is_empty() {
         return;
     }
-    let cells = &run.results.cells;
-    let count = |status: Status| cells.iter().filter(|cell| cell.status == status).count();
+    let progress = &run.results.progress;
     out.html(html! {
         p {
-            (count(Status::Invalid)) " of " (counted(cells.len(), "cell")) " invalid, " (count(Status::Failed))
-            " failed. Where a cell has no figure, the tables below say so in its place; "
+            "Of " (counted(progress.trials_planned, "trial")) ", " (progress.trials_invalid) " invalid, "
+            (progress.trials_failed) " failed. Where a cell has no figure, the tables below say so in its place; "
             (remedy(run)) "."
         }
     });
@@ -39,7 +38,12 @@ pub(crate) fn remedy(run: &Run<'_>) -> &'static str {
     match lasting {
         // Failed trials are repeated without the option.
         0 if run.results.progress.trials_invalid == 0 => "cipherbench resume RUN repeats them",
-        0 => "cipherbench resume RUN --invalid repeats them",
+        0 if run.results.progress.trials_failed == 0 => {
+            "cipherbench resume RUN --invalid repeats them"
+        }
+        0 => {
+            "cipherbench resume RUN --invalid repeats all of them, and cipherbench resume RUN the failed ones alone"
+        }
         all if all == reasons().count() => {
             "repeated, they would fail again: make the change named with each, and begin a new run"
         }
@@ -109,9 +113,18 @@ fn reasons(run: &Run<'_>) -> Table {
             }
             _ => names.join(", "),
         };
+        let mut trials: Vec<_> = places
+            .iter()
+            .map(|(cell, reason)| (*cell, reason.repeat))
+            .collect();
+        trials.dedup();
+        let mut listed = repeats.join(", ");
+        if trials.len() < names.len() * repeats.len() {
+            listed.push_str(" (not each of every cell)");
+        }
         table.push(vec![
             Cell::label(cells),
-            Cell::label(repeats.join(", ")),
+            Cell::label(listed),
             match explanation {
                 Some(explanation) => {
                     let check = in_brief(text);

@@ -66,6 +66,12 @@ pub enum Interval95 {
 impl Interval95 {
     fn of(values: &[f64]) -> Self {
         match interval_95(values) {
+            // No figure is negative. With a repeat of 0 the interval is of the arithmetic mean, which
+            // may reach below 0.
+            Some((low, high)) if values.iter().all(|value| *value >= 0.0) => Self::StudentT {
+                low: low.max(0.0),
+                high,
+            },
             Some((low, high)) => Self::StudentT { low, high },
             None => Self::TooFewRepeats {
                 needed: INTERVAL_MIN_REPEATS,

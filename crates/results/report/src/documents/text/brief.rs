@@ -216,7 +216,12 @@ fn reasons(run: &Run<'_>) -> Vec<String> {
         let own = cell.reasons.iter();
         own.map(move |reason| (kind(reason), (cell.id.as_str(), reason)))
     });
-    let found = grouped(all);
+    let mut found = grouped(all);
+    // Stable. What a device or a tool reported itself is no matter of the machine, and short.
+    found.sort_by_key(|(_, places)| {
+        let first = places.first();
+        first.is_some_and(|(_, reason)| reason.explanation.is_some())
+    });
     // Remedies, with the first check that has each.
     let mut known: Vec<(&str, &str)> = Vec::new();
     let mut texts = Vec::new();

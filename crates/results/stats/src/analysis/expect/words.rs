@@ -100,7 +100,9 @@ pub(super) fn more(repeats: u32, further: Option<u32>, looks_again: bool) -> Str
                 String::new()
             } else {
                 let all = repeats + further;
-                format!(" (`run CAMPAIGN --repeats {all}`, or `run CAMPAIGN --until-decided TIME`)")
+                format!(
+                    " (`run CAMPAIGN --repeats {all}`; of a limit in the campaign's `expect`, also `--until-decided TIME`)"
+                )
             };
             format!("{noun} would probably decide{how}")
         }
