@@ -172,7 +172,8 @@ pub struct Row {
     pub name: String,
     /// Its place.
     pub place: Place,
-    /// If rows are frame sizes: the frame size in bytes; for a mix, its mean.
+    /// If rows are frame sizes, or if the name of a row among others has one: the frame size in
+    /// bytes; for a mix, its mean.
     pub size: Option<f64>,
     /// If rows are frame sizes: the mix that it names.
     pub mix: Option<Mix>,
@@ -421,7 +422,7 @@ impl<'a> Cell<'a> {
     pub fn frame_bytes(&self) -> Option<f64> {
         match self.table.axis {
             Axis::Frame | Axis::Mix => self.column.size,
-            Axis::Rates | Axis::Devices => self.row.size,
+            Axis::Rates | Axis::Devices | Axis::Names => self.row.size,
             _ => None,
         }
     }
@@ -459,6 +460,10 @@ impl<'a> Cell<'a> {
             ),
             // An MTU counts the IP packet, so the frame has header and FCS in addition.
             Axis::Mtu => (packet_frame(self.column.size?), layer?, transport),
+            // The row names the size: `firewall throughput, 64 byte UDP`.
+            Axis::Names if self.row.size.is_some() => {
+                (self.row.size?, layer?, transport.or(Some(Transport::Udp)))
+            }
             // Columns without a packet size have one frame for all cells, if the table states its
             // MTU.
             Axis::Bytes | Axis::Names => (packet_frame(self.table.mtu?), layer?, transport),

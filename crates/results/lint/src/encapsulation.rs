@@ -132,12 +132,39 @@ const WITHOUT: [&str; 10] = [
     "without",
 ];
 
-/// Whether a row or column is of the link without a tunnel: `direct`, `no encryption`.
+/// Words for what a device does with clear traffic, in data sheets that list its tunnels too.
+const CLEAR: [&str; 12] = [
+    "firewall",
+    "firewalling",
+    "forwarding",
+    "ids",
+    "inspection",
+    "ips",
+    "nat",
+    "ngfw",
+    "router",
+    "routing",
+    "switching",
+    "threat",
+];
+
+/// Whether a row or column is of the link without a tunnel: `direct`, `no encryption`, `firewall
+/// throughput`.
 pub(crate) fn is_without_tunnel(name: &str) -> bool {
-    let mut words = name.split(|is: char| !is.is_alphanumeric());
-    words
-        .next()
-        .is_some_and(|first| WITHOUT.contains(&first.to_lowercase().as_str()))
+    let name = name.to_lowercase();
+    let words = || {
+        let words = name.split(|is: char| !is.is_alphanumeric());
+        words.filter(|word| !word.is_empty())
+    };
+    let is_stated = words().next().is_some_and(|first| WITHOUT.contains(&first));
+    is_stated || words().any(|word| CLEAR.contains(&word)) && !names_tunnel(&name)
+}
+
+/// Whether a name is of any tunnel: `IPsec VPN throughput`.
+pub(crate) fn names_tunnel(name: &str) -> bool {
+    let lower = name.to_lowercase();
+    let mut words = lower.split(|is: char| !is.is_alphanumeric());
+    named_in(name).is_some() || words.any(|word| ["vpn", "tunnel", "tunnels"].contains(&word))
 }
 
 /// Names of tunnels in tables that state no encapsulation, and the encapsulation to propose.

@@ -1,5 +1,5 @@
-//! Rows and columns that count something, such as sessions or ports: their figures are no rates,
-//! and never take the unit of the table.
+//! Rows and columns that count something, such as sessions or ports, or that are in watts: their
+//! figures are no rates, and never take the unit of the table.
 
 use super::columns;
 use super::markup::Text;
@@ -86,6 +86,38 @@ const BEGINNINGS: [&str; 6] = [
     "# of ",
     "anzahl ",
 ];
+/// Physical quantities and money, in the name of a row or column.
+const PHYSICAL: [&str; 24] = [
+    "power",
+    "consumption",
+    "watt",
+    "watts",
+    "weight",
+    "temperature",
+    "humidity",
+    "noise",
+    "height",
+    "width",
+    "depth",
+    "dimensions",
+    "voltage",
+    "current",
+    "heat",
+    "mtbf",
+    "price",
+    "cost",
+    "memory",
+    "ram",
+    "storage",
+    "leistungsaufnahme",
+    "gewicht",
+    "temperatur",
+];
+/// Their units, behind the name in brackets.
+const PHYSICAL_UNITS: [&str; 18] = [
+    "w", "kw", "va", "v", "a", "kg", "g", "lb", "lbs", "mm", "cm", "°c", "°f", "db", "db(a",
+    "btu/h", "eur", "usd",
+];
 /// Words of quantities that a count only is a setting of: `throughput, all ports`.
 const QUANTITIES: [&str; 12] = [
     "throughput",
@@ -124,6 +156,8 @@ enum Kind {
     Count,
     /// Things per second.
     SetUps,
+    /// Watts, kilograms, degrees.
+    Physical,
 }
 
 /// The kind that the name of a row or column states; `None` for anything else, also with a unit.
@@ -135,6 +169,13 @@ fn kind(what: &str, name: &str) -> Option<Kind> {
     let words: Vec<&str> = words(&lower).collect();
     if has_unit || words.iter().any(|word| QUANTITIES.contains(word)) {
         return None;
+    }
+    let units = lower.split(['[', '(']).skip(1);
+    let mut units = units.map(|unit| unit.trim_end_matches([']', ')', ' ']));
+    if words.iter().any(|word| PHYSICAL.contains(word))
+        || units.any(|unit| PHYSICAL_UNITS.contains(&unit))
+    {
+        return Some(Kind::Physical);
     }
     let per_second = ["/s", " per second", " per sec"];
     let is_set_ups = per_second.iter().any(|end| {
@@ -207,6 +248,7 @@ pub(super) fn remark(what: &str, name: &str, table: &str, place: &Place) -> Opti
     let why = match kind(what, name)? {
         Kind::Count => "is a count and no rate",
         Kind::SetUps => "counts events per second, and no bits or frames",
+        Kind::Physical => "is a physical quantity and no rate",
     };
     Some(Remark {
         place: place.clone(),
@@ -339,6 +381,14 @@ mod tests {
             "",
         ] {
             assert!(kind(COLUMN, name).is_none(), "{name}");
+        }
+        for name in [
+            "Power consumption [W]",
+            "Max. power",
+            "Weight (kg)",
+            "Noise [dB(A)]",
+        ] {
+            assert!(kind(ROW, name) == Some(Kind::Physical), "{name}");
         }
         assert!(kind(ROW, "Connections/s") == Some(Kind::SetUps));
         assert!(has_own_unit("1,234 Mbit/s") && !has_own_unit("10,000") && !has_own_unit("3 Mio"));

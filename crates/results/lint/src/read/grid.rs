@@ -129,7 +129,19 @@ pub(super) fn read(
             columns::is_of_rates(column, decimal.unwrap_or(Decimal::Point))
         };
         if !raw.iter().zip(&decimals).any(is_kept) {
-            // A table of words.
+            // A table of words, unless cells among the words look like rates or times.
+            let first = lines.iter().flat_map(|line| line.iter().skip(1));
+            let first = first.map(|(text, _)| markup::cell(text).text);
+            if let Some(text) = first.into_iter().find(|text| counts::has_own_unit(text)) {
+                document.remarks.push(Remark {
+                    place: table.place.clone(),
+                    what: format!(
+                        "{} is not read, because no column is mostly figures, although it has `{text}`: put each kind of \
+                         figures into a column of its own, or state its keys in {}",
+                        table.id, around.stated_in
+                    ),
+                });
+            }
             return;
         }
     }

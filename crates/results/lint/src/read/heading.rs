@@ -1,6 +1,7 @@
 //! Headings: sizes, units and names of mixes in the spellings of reports.
 
 use super::markup;
+use crate::encapsulation;
 use crate::unit::{Quantity, Unit};
 use units::Layer;
 
@@ -232,6 +233,27 @@ pub(super) fn is_mix(name: &str) -> bool {
     let name = name.to_lowercase();
     name.split(|c: char| !c.is_alphanumeric())
         .any(|word| word == "mix" || word.starts_with("imix") || word == "emix")
+}
+
+/// The frame size of UDP that the name of a row has among other words: `Firewall throughput 64 byte
+/// UDP`; `None` for several ones, and for packets of a tunnel, whose size is that of the IP packet
+/// as often as of the frame.
+pub(super) fn frame_size_in(name: &str) -> Option<f64> {
+    const SIZES: [f64; 8] = [64.0, 128.0, 256.0, 512.0, 1024.0, 1280.0, 1518.0, 9000.0];
+    let words: Vec<&str> = name
+        .split(|c: char| c.is_whitespace() || "()[],;-".contains(c))
+        .filter(|word| !word.is_empty())
+        .collect();
+    let sizes = words.windows(2).filter_map(|pair| {
+        let is_unit = ["byte", "bytes", "B"].contains(&pair[1]);
+        let bytes: f64 = pair[0].parse().ok()?;
+        (is_unit && SIZES.contains(&bytes)).then_some(bytes)
+    });
+    let sizes: Vec<f64> = sizes.collect();
+    match sizes.as_slice() {
+        [one] if !encapsulation::names_tunnel(name) => Some(*one),
+        _ => None,
+    }
 }
 
 #[cfg(test)]

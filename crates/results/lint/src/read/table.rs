@@ -226,7 +226,11 @@ pub(super) fn row(
     document: &mut Document,
 ) -> Row {
     let is_rates = matches!(axis, Axis::Rates | Axis::Devices);
-    let size = heading::size(&name).filter(|_| is_rates);
+    let size = match axis {
+        Axis::Rates | Axis::Devices => heading::size(&name),
+        Axis::Names => heading::frame_size_in(&name),
+        _ => None,
+    };
     let found = document.mixes.iter().find(|mix| mix.name == name);
     let mix = found.filter(|_| is_rates && size.is_none()).cloned();
     if is_rates && size.is_none() && mix.is_none() {

@@ -243,3 +243,59 @@ fn a_bit_rate_and_a_frame_rate_in_two_rows_of_one_device_must_agree() {
     );
     assert_eq!(rules(&checked(&twice)), []);
 }
+
+/// A data sheet lists tunnels beside clear traffic, watts beside rates, and sizes in its names.
+#[test]
+fn rows_of_clear_traffic_have_no_encapsulation_and_sizes_of_their_names_count() {
+    let table = |keys: &str, rows: &str| {
+        format!(
+            "<!-- lint\nlink = \"10 Gbit/s\"\nlayer = \"L2\"\n{keys}-->\n| | SG-600 | SG-601 |\n|---|---|---|\n{rows}"
+        )
+    };
+    let clear = "| Firewall throughput 1518 byte UDP | 9.7 Gbps | 9.8 Gbps |\n";
+    let tunnel = "| IPsec VPN throughput (512 byte) | 6.1 Gbps | 6.4 Gbps |\n";
+    let found = checked(&table(
+        "encapsulation = \"ESP\"\n",
+        &format!("{clear}{tunnel}"),
+    ));
+    assert_eq!(rules(&found), []);
+    // 84 bytes on the wire for 64: 7.62 Gbit/s.
+    let small =
+        "| Firewall throughput (1518/512/64 byte UDP) | 9.8/9.6/7.6 Gbps | 9.8/9.6/9.8 Gbps |\n";
+    let found = checked(&table("", small));
+    assert_eq!(rules(&found), [Rule::ExceedsLink]);
+    let arithmetic = &found.findings[0].arithmetic;
+    assert!(
+        arithmetic.contains("64 B / 84 B on the wire"),
+        "{arithmetic}"
+    );
+    let watts = "| Power consumption [W] | 1,350 | 1,480 |\n| Maximum power | 35–39 W | 40 W |\n";
+    let found = checked(&table(
+        "unit = \"Mbit/s\"\n",
+        &format!("{watts}| Throughput | 9,700 | 9,800 |\n"),
+    ));
+    assert_eq!((found.figures, rules(&found)), (2, vec![]));
+    let remarks = remarks(&found);
+    assert_eq!(
+        remarks
+            .matches("is a physical quantity and no rate: it is left out")
+            .count(),
+        2,
+        "{remarks}"
+    );
+}
+
+#[test]
+fn a_table_that_is_not_read_although_it_has_rates_is_remarked() {
+    let text = "| Property | Value |\n|---|---|\n| Colour | blue |\n| Case | metal |\n| Rate | 16 Mpps |\n| Feet | none |\n";
+    let found = checked(text);
+    let shown = remarks(&found);
+    assert!(
+        shown.contains(
+            "is not read, because no column is mostly figures, although it has `16 Mpps`"
+        ),
+        "{shown}"
+    );
+    let words = "| Property | Value |\n|---|---|\n| Colour | blue |\n";
+    assert!(!remarks(&checked(words)).contains("is not read"));
+}
