@@ -6,7 +6,7 @@ use crate::layout::Run;
 use crate::order::{grouped, sorted};
 use journal::record::{Explanation, in_brief};
 use maud::html;
-use stats::{Reason, Status};
+use stats::Reason;
 use units::human::counted;
 
 // The short form prints these reasons in another form.
