@@ -292,7 +292,7 @@ impl Changes<'_> {
         let at = self.gate.filters.iter().position(refuses);
         let attempt = at.and_then(|at| {
             let own = self.gate.filters[at].of(base)?;
-            Some(self.gate.with_filter(at, own))
+            Some(self.gate.with_filter(at, &own))
         });
         Some(words::of_other_device(attempt.as_deref()))
     }
