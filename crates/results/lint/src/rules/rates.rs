@@ -143,9 +143,9 @@ fn line(cell: &Cell<'_>) -> String {
 pub(super) fn layer_unstated(table: &Table) -> Option<Remark> {
     let mut groups = of_devices(table).into_iter();
     let (bits, frames) = groups.find_map(|cells| {
-        let bits = cells
-            .iter()
-            .find(|it| it.bit_rate().is_some() && it.lengths().is_none())?;
+        let bits = cells.iter().find(|it| {
+            it.bit_rate().is_some() && it.frame_bytes().is_some() && it.lengths().is_none()
+        })?;
         Some((*bits, *cells.iter().find(|cell| is_frame_rate(cell))?))
     })?;
     Some(Remark {

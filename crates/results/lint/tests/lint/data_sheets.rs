@@ -236,6 +236,10 @@ fn a_bit_rate_and_a_frame_rate_in_two_rows_of_one_device_must_agree() {
     assert!(remarks(&found).contains(remark), "{}", remarks(&found));
     let above = unstated.replace("| 512 |", "| 712 |");
     assert_eq!(rules(&checked(&above)), [Rule::LayersDisagree]);
+    // A mix of unknown size lacks no layer.
+    let mix =
+        "| of | IMIX | 64 |\n|---|---|---|\n| A (Mbit/s) | 512 | - |\n| A (kpps) | 100 | - |\n";
+    assert!(!remarks(&checked(mix)).contains("at L1 alone"));
     // Two rows of one device and quantity are of two settings, which no word names.
     let twice = format!(
         "{}| Rate (kpps) | 500 | 40 |\n",
