@@ -5,6 +5,7 @@ use crate::{BisectingError, Fault, Measured, Measurer, Question, Subject};
 use journal::record::{Environment, Outcome, Record};
 use plan::Plan;
 use session::Session;
+use std::time::Duration;
 use trial::{Done, is_of_machine};
 
 /// A lab that measures versions.
@@ -44,7 +45,17 @@ impl<'a> Bench<'a> {
     }
 }
 
+/// Longest pause after a spoilt trial: others may compile for minutes.
+const PAUSE_MAX: Duration = Duration::from_secs(30);
+
 impl Measurer for Bench<'_> {
+    fn pause_after(&self, spoilt: u32) -> Duration {
+        let doubled = 1_u64.checked_shl(spoilt.saturating_sub(1));
+        doubled.map_or(PAUSE_MAX, |seconds| {
+            Duration::from_secs(seconds).min(PAUSE_MAX)
+        })
+    }
+
     fn measure(&mut self, subject: &Subject) -> Result<Measured, BisectingError> {
         let plan = self.question.trial(self.plan, subject);
         // Sets of settings are different cells.

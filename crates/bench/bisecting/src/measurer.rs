@@ -4,6 +4,7 @@ use crate::BisectingError;
 use journal::record::TrialRecord;
 use stats::Quantity;
 use std::path::PathBuf;
+use std::time::Duration;
 
 /// A version as it is measured.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -22,6 +23,12 @@ pub trait Measurer {
     /// When nothing can be measured any more, or the user interrupted the trial. Faults of one
     /// trial are in its result.
     fn measure(&mut self, subject: &Subject) -> Result<Measured, BisectingError>;
+
+    /// How long to wait after so many trials in a row that other work spoilt.
+    fn pause_after(&self, spoilt: u32) -> Duration {
+        let _ = spoilt;
+        Duration::ZERO
+    }
 }
 
 /// The result of a trial.

@@ -539,7 +539,15 @@ impl Draft {
 
 /// Why a program cannot be started on the lab's hosts, and what to do.
 fn unusable_on_hosts(dut: &Dut) -> Option<(String, String)> {
-    let program = dut.software.program.as_deref()?;
+    let settings = dut.software.settings.iter();
+    let of_stations = settings.flat_map(|settings| settings.programs.values());
+    let of_stations = of_stations.map(|its| its.program.as_str());
+    let mut programs = dut
+        .software
+        .program
+        .as_deref()
+        .into_iter()
+        .chain(of_stations);
     if dut.software.build.is_some() {
         let what = format!(
             "`{}` is built on this machine, and the gateways are on hosts",
@@ -548,11 +556,8 @@ fn unusable_on_hosts(dut: &Dut) -> Option<(String, String)> {
         let help = "build it on both hosts, and give its path there as `program`".to_owned();
         return Some((what, help));
     }
-    let is_relative = program.contains('/') && !program.starts_with('/');
-    is_relative.then(|| {
-        let what =
-            format!("`{program}` is relative to the campaign, and the gateways are on hosts");
-        let help = "give its whole path there, the same on both hosts".to_owned();
-        (what, help)
-    })
+    let program = programs.find(|it| it.contains('/') && !it.starts_with('/'))?;
+    let what = format!("`{program}` is relative to the campaign, and it is started on hosts");
+    let help = "give its whole path there, the same on both hosts".to_owned();
+    Some((what, help))
 }

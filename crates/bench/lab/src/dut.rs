@@ -124,8 +124,8 @@ pub(crate) trait Adapter: Send + Sync {
 /// # Errors
 /// When this version has none for it, or its program has changed since the run began.
 pub(crate) fn adapter(dut: &Dut) -> Result<Box<dyn Adapter>> {
-    if let Some(found) = &dut.software.found {
-        // At each start: a program that is built again in the middle of a run is another one.
+    // At each start: a program that is built again in the middle of a run is another one.
+    for found in dut.software.found_programs() {
         programs::verify(found).map_err(|reason| LabError::dut(&dut.name, reason))?;
     }
     Ok(match &dut.adapter {

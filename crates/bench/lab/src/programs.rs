@@ -11,7 +11,7 @@ mod needs;
 mod places;
 mod said;
 
-pub use identity::{digest, identify, verify};
+pub use identity::{digest, identify, identify_as, verify};
 pub(crate) use makers::{Use, unfit};
 pub(crate) use needs::missing_on;
 pub(crate) use needs::of_wireguard;

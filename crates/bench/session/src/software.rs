@@ -10,7 +10,7 @@ pub use process::{Ended, await_end, kill_group, last_lines};
 use crate::error::SessionError;
 use crate::reporter::Reporter;
 use crate::sysctls;
-use lab::programs::{identify, verify as verify_program};
+use lab::programs::{identify, identify_as, verify as verify_program};
 use plan::{Adapter, Build, Dut, FoundProgram, LabKind, Plan, Software};
 use std::collections::BTreeMap;
 use testbed::Interrupt;
@@ -34,13 +34,14 @@ pub fn prepare(
     sysctls::require(plan)?;
     let mut known: Vec<(Adapter, Software, FoundProgram)> = Vec::new();
     for cell in &mut plan.cells {
-        let dut = &mut cell.dut;
-        let Some(program) = dut.software.program.clone() else {
-            continue;
-        };
         if left_out.contains_key(&cell.id) {
             continue;
         }
+        let dut = &mut cell.dut;
+        find_tools(dut)?;
+        let Some(program) = dut.software.program.clone() else {
+            continue;
+        };
         // A DUT has a cell for each group, and its settings may multiply: one build for all.
         let is_same = |(adapter, software, _): &&(Adapter, Software, FoundProgram)| {
             adapter.kind() == dut.adapter.kind() && *software == dut.software
@@ -60,6 +61,18 @@ pub fn prepare(
     }
     warn_of_equal(&known, reporter);
     name_ends(&known, reporter);
+    Ok(())
+}
+
+/// Finds the programs of the stations that a version of a DUT names.
+fn find_tools(dut: &mut Dut) -> Result<(), SessionError> {
+    let programs = dut.software.settings.iter_mut();
+    for (name, its) in programs.flat_map(|settings| &mut settings.programs) {
+        let found = identify_as(Some(name), &its.program);
+        let found = found
+            .map_err(|reason| SessionError::Program(format!("DUT `{}`: {reason}", dut.name)))?;
+        its.found = Some(found);
+    }
     Ok(())
 }
 
@@ -128,12 +141,11 @@ fn warn_of_equal(known: &[(Adapter, Software, FoundProgram)], reporter: &Reporte
 pub fn verify(plan: &Plan) -> Result<(), SessionError> {
     let mut checked: Vec<&FoundProgram> = Vec::new();
     for cell in &plan.cells {
-        let Some(found) = &cell.dut.software.found else {
-            continue;
-        };
-        if !checked.contains(&found) {
-            verify_program(found).map_err(SessionError::Program)?;
-            checked.push(found);
+        for found in cell.dut.software.found_programs() {
+            if !checked.contains(&found) {
+                verify_program(found).map_err(SessionError::Program)?;
+                checked.push(found);
+            }
         }
     }
     Ok(())

@@ -324,6 +324,26 @@ pub fn commands(
     target: Ipv4Addr,
     machines: impl Into<Machines>,
 ) -> Result<Commands, CommandError> {
+    let mut commands = usual(cell, parameters, target, machines)?;
+    let measuring = commands.servers.iter_mut().chain(&mut commands.clients);
+    for program in measuring {
+        let Some(name) = program.argv.first_mut() else {
+            continue;
+        };
+        if let Some(replaced) = cell.dut.software.station_program(name) {
+            replaced.clone_into(name);
+        }
+    }
+    Ok(commands)
+}
+
+/// The commands with the installed tools.
+fn usual(
+    cell: &Cell,
+    parameters: &ToolParameters,
+    target: Ipv4Addr,
+    machines: impl Into<Machines>,
+) -> Result<Commands, CommandError> {
     let stations = cell.stations.ok_or(CommandError::NoStations)?;
     let cores = Cores::assign(stations.cores, machines)?;
     let target = stations.overlay.target(target);

@@ -58,21 +58,41 @@ pub(crate) fn of_port(
     Ok(None)
 }
 
-/// Returns the payload that the connections of a port carried from this station and to it, in
+/// Returns the payload that the connections of each port carried from this station and to it, in
 /// bytes.
-pub(crate) fn carried(bench: &dyn Bench, id: NodeId, port: u16) -> Result<[u64; 2], LabError> {
-    let filter = format!("( sport = :{port} or dport = :{port} )");
+pub(crate) fn carried(
+    bench: &dyn Bench,
+    id: NodeId,
+    ports: &[u16],
+) -> Result<Vec<[u64; 2]>, LabError> {
+    let of_port = |port: &u16| format!("sport = :{port} or dport = :{port}");
+    let filter = ports.iter().map(of_port).collect::<Vec<_>>().join(" or ");
+    let filter = format!("( {filter} )");
     let show = ["ss", "-tinH", "state", "established", &filter];
-    Ok(bytes(&bench.node(id).output(show)?))
+    let output = bench.node(id).output(show)?;
+    Ok(ports.iter().map(|port| bytes(&output, *port)).collect())
 }
 
-/// From the output of `ss -ti`: counts that are 0 are not printed.
-fn bytes(output: &str) -> [u64; 2] {
-    ["bytes_acked:", "bytes_received:"].map(|key| {
-        let words = output.split_whitespace();
-        let counts = words.filter_map(|word| word.strip_prefix(key)?.parse::<u64>().ok());
-        counts.fold(0, u64::saturating_add)
-    })
+/// The sums of a port's connections from the output of `ss -ti`: a line with the addresses, then
+/// indented ones with counts. Counts that are 0 are not printed.
+fn bytes(output: &str, port: u16) -> [u64; 2] {
+    let end = format!(":{port}");
+    let mut sums = [0_u64; 2];
+    let mut is_own = false;
+    for line in output.lines() {
+        if !line.starts_with(char::is_whitespace) {
+            is_own = line.split_whitespace().any(|word| word.ends_with(&end));
+        }
+        if !is_own {
+            continue;
+        }
+        for (sum, key) in sums.iter_mut().zip(["bytes_acked:", "bytes_received:"]) {
+            let words = line.split_whitespace();
+            let counts = words.filter_map(|word| word.strip_prefix(key)?.parse::<u64>().ok());
+            *sum = counts.fold(*sum, u64::saturating_add);
+        }
+    }
+    sums
 }
 
 /// Returns the congestion control in the output of `ss -ti`: the last word before the first one
@@ -97,11 +117,14 @@ mod tests {
     }
 
     #[test]
-    fn the_bytes_of_all_connections_are_added_up() {
+    fn the_bytes_of_the_connections_of_each_port_are_added_up() {
         let output = "0 0 10.0.0.1:40032 10.0.0.2:5201\n\t cubic rto:201 bytes_sent:200 bytes_acked:180 \
                       bytes_received:7 segs_out:3\n\
-                      0 0 10.0.0.1:40034 10.0.0.2:5201\n\t cubic rto:201 bytes_received:5000\n";
-        assert_eq!(bytes(output), [180, 5007]);
-        assert_eq!(bytes(""), [0, 0]);
+                      0 0 10.0.0.1:40034 10.0.0.2:5201\n\t cubic rto:201 bytes_received:5000\n\
+                      0 0 [::ffff:10.0.0.1]:40036 [::ffff:10.0.0.2]:5202\n\t cubic bytes_acked:9\n";
+        assert_eq!(bytes(output, 5201), [180, 5007]);
+        assert_eq!(bytes(output, 5202), [9, 0]);
+        assert_eq!(bytes(output, 5203), [0, 0]);
+        assert_eq!(bytes("", 5201), [0, 0]);
     }
 }

@@ -8,8 +8,9 @@ use crate::error::TrialError;
 use crate::iperf3::Sessions;
 use crate::reading::Counters;
 use crate::tools::{ALIVE_STEP, STOP_GRACE, Tools, await_end, latency, tool_error};
+use crate::watch::{WatchPoint, outer_classes};
 use journal::record::{LoadedClass, LoadedLatency};
-use plan::{Dscp, FlowDirection, Measurement, TransferDirection};
+use plan::{Dscp, FlowDirection, Measurement, Software, TransferDirection};
 use std::time::{Duration, Instant};
 use testbed::protocol::{Program, Ready};
 use testbed::{Bench, Interrupt, NodeId, RunningDut};
@@ -33,6 +34,10 @@ pub(crate) struct Loaded<'a> {
     pub(crate) path_damages: bool,
     /// Classes of the load; empty: one connection without a class.
     pub(crate) classes: &'a [Dscp],
+    /// May name the program of the load.
+    pub(crate) software: &'a Software,
+    /// `None` without a cipher link.
+    pub(crate) look: Option<WatchPoint<'a>>,
 }
 
 /// The classes of the loads that a ping is made under.
@@ -62,17 +67,20 @@ pub(crate) fn measure(
     // The load must outlast the requests however late they are: a load that ends first fails the
     // trial.
     let seconds = (requests * REQUESTS_LATE + END_LIMIT + LOAD_AROUND).as_secs();
+    let name = path.software.station_program("iperf3").unwrap_or("iperf3");
     let stream = |direction, class: Option<Dscp>, port| {
         let tos = class.map_or_else(String::new, |class| format!(" -S {}", class.tos()));
         Stream {
             class,
             port,
             server: iperf3(
+                name,
                 &format!("-s -1 -J -p {port}"),
                 &commands.cores.b,
                 Ready::Listening(port),
             ),
             client: iperf3(
+                name,
                 &format!(
                     "-c {target} -p {port} -J -t {seconds}{}{tos} --connect-timeout 3000",
                     iperf3_option(direction)
@@ -108,11 +116,11 @@ pub(crate) fn measure(
     Ok(found)
 }
 
-fn iperf3(options: &str, cores: &[u16], ready: Ready) -> Program {
+fn iperf3(name: &str, options: &str, cores: &[u16], ready: Ready) -> Program {
     Program {
         cores: cores.to_vec(),
         ready,
-        ..Program::new(["iperf3"].into_iter().chain(options.split_whitespace()))
+        ..Program::new([name].into_iter().chain(options.split_whitespace()))
     }
 }
 
@@ -144,6 +152,10 @@ impl Load<'_> {
             // Without a connection there is no load.
             congestion::of_port(self.path.bench, NodeId::A, stream.port)?;
         }
+        // Before the requests, which the samples would delay.
+        let look = self.path.look.filter(|_| !self.path.classes.is_empty());
+        let outer_dscp = look.map(|look| outer_classes(self.path.bench, self.path.dut, look));
+        let outer_dscp = outer_dscp.transpose()?.unwrap_or_default();
         // Once the load runs: bytes from its beginning prove nothing about the time of the
         // requests.
         let before = self.link_bytes()?;
@@ -198,6 +210,7 @@ impl Load<'_> {
             round_trips_ns: found.round_trips_ns,
             duration_ns,
             link_bytes,
+            outer_dscp,
             classes: classes_after
                 .into_iter()
                 .zip(classes_before)
@@ -211,14 +224,24 @@ impl Load<'_> {
 
     /// The payload of each class so far, as station A's connections count it.
     fn classes(&self) -> Result<Vec<LoadedClass>, TrialError> {
-        let mut found = Vec::new();
-        for stream in &self.streams {
-            if let Some(class) = stream.class {
-                let bytes = congestion::carried(self.path.bench, NodeId::A, stream.port)?;
-                found.push(LoadedClass { class, bytes });
-            }
+        let streams = self.streams.iter();
+        let classes: Vec<(Dscp, u16)> = streams
+            .filter_map(|it| Some((it.class?, it.port)))
+            .collect();
+        if classes.is_empty() {
+            return Ok(Vec::new());
         }
-        Ok(found)
+        // One look for all: a program for each class would take its CPU time from the load, and the
+        // counts of the last class would be of a later time.
+        let ports: Vec<u16> = classes.iter().map(|(_, port)| *port).collect();
+        let carried = congestion::carried(self.path.bench, NodeId::A, &ports)?;
+        let found = classes.iter().zip(carried);
+        Ok(found
+            .map(|((class, _), bytes)| LoadedClass {
+                class: *class,
+                bytes,
+            })
+            .collect())
     }
 
     /// Bytes that went from A's side to B's and back so far.

@@ -299,6 +299,8 @@ impl Attempt<'_> {
                     interrupt: self.interrupt,
                     path_damages: self.path_damages(),
                     classes: loaded::classes(&self.trial.cell.measurement),
+                    software: &self.trial.cell.dut.software,
+                    look: self.look(),
                 };
                 latency.loaded = loaded::measure(path, self.commands, words)?;
             }

@@ -410,6 +410,40 @@ impl Watcher<'_> {
     }
 }
 
+/// Samples taken of the outer headers under a load, and the pause before each: connections send in
+/// bursts, and few samples would catch few of the connections.
+const OUTER_SAMPLES: u32 = 8;
+const OUTER_PAUSE: Duration = Duration::from_millis(50);
+
+/// Samples the classes of the outermost IP headers on the cipher link.
+pub(crate) fn outer_classes(
+    bench: &dyn Bench,
+    dut: &RunningDut,
+    look: WatchPoint<'_>,
+) -> Result<BTreeMap<String, u64>, LabError> {
+    let mut seen = BTreeMap::new();
+    let gateway = bench.node(look.gateway);
+    for _ in 0..OUTER_SAMPLES {
+        std::thread::sleep(OUTER_PAUSE);
+        let request = Request::Sample {
+            interface: look.interface.to_owned(),
+            frames: FRAMES_BULK,
+            packets: 0,
+            contents: false,
+            received_only: false,
+            limit_ms: SAMPLE.as_millis() as u64,
+            markers: Vec::new(),
+            sealed_ports: dut.sealed_ports.clone(),
+            control_ports: dut.control_ports.clone(),
+        };
+        match gateway.call(request)? {
+            Response::Sample(found) => add_classes(&mut seen, found.link.dscp),
+            other => return Err(gateway.unexpected(&other)),
+        }
+    }
+    Ok(seen)
+}
+
 fn add_classes(sum: &mut BTreeMap<String, u64>, found: BTreeMap<String, u64>) {
     for (class, packets) in found {
         *sum.entry(class).or_default() += packets;

@@ -18,6 +18,7 @@ mod device;
 mod dscp;
 pub mod estimate;
 mod expectation;
+mod found;
 mod frames;
 mod hosts;
 mod http;
@@ -71,10 +72,10 @@ pub use published::{
 };
 pub use setting::{Common, Dimension, Setting};
 pub use settings::{
-    LINK_FEATURES, NodeSettings, SYSCTL_CHARS_MAX, Switch, VersionSettings, is_sysctl,
-    is_sysctl_value,
+    LINK_FEATURES, NodeSettings, STATION_PROGRAMS, SYSCTL_CHARS_MAX, StationProgram, Switch,
+    VersionSettings, is_sysctl, is_sysctl_value,
 };
-pub use software::{Build, FoundProgram, Software, is_variable};
+pub use software::{Build, Software, is_variable};
 pub use stations::{Overlay, Stations};
 pub use text::{in_words, to_text, to_text_here};
 pub use tool::{FlowDirection, Tool, TransferDirection};
@@ -83,6 +84,7 @@ pub use video::{Picture, Player, VideoTest, VideoTransport};
 pub use words::{compact, compact_time, nanos, on_off};
 
 pub use self::search::{Criteria, Goal, Profile, ProfileTimes, ThroughputSearch};
+pub use found::FoundProgram;
 pub use frames::{FrameTest, IpVersion, PortKind, Ports, Traffic};
 
 /// The value of a number that older journals lack.

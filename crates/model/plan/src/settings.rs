@@ -1,5 +1,6 @@
 //! Settings of nodes, or of external boxes, that are in force while a version of a DUT is measured.
 
+use crate::found::FoundProgram;
 use crate::words::on_off;
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
@@ -13,10 +14,27 @@ pub struct VersionSettings {
     /// Settings of the gateways that are loaded.
     #[serde(default, skip_serializing_if = "crate::is_default")]
     pub gateways: NodeSettings,
+    /// Programs that the stations start in place of installed ones, by their names of
+    /// [`STATION_PROGRAMS`].
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    pub programs: BTreeMap<String, StationProgram>,
     /// The command that switches external boxes to this version.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub switch: Option<Switch>,
 }
+
+/// A program of a station.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct StationProgram {
+    /// Its path, or a name that is searched for.
+    pub program: String,
+    /// The program that was found when the run began.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub found: Option<FoundProgram>,
+}
+
+/// The tools that a version may replace: those that measure transfers.
+pub const STATION_PROGRAMS: [&str; 2] = ["iperf3", "iperf"];
 
 /// Settings of a node.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
@@ -76,11 +94,18 @@ impl VersionSettings {
         let Self {
             stations,
             gateways,
+            programs,
             switch,
         } = self;
         let mut words = Vec::new();
         for (nodes, its) in [("stations", stations), ("gateways", gateways)] {
             words.extend(its.in_words().map(|setting| format!("{nodes} {setting}")));
+        }
+        for (name, its) in programs {
+            let found = its.found.as_ref();
+            let found =
+                found.map_or_else(String::new, |found| format!(", SHA-256 {}", found.short()));
+            words.push(format!("{name} of the stations {}{found}", its.program));
         }
         words.extend(
             switch
@@ -100,15 +125,39 @@ impl VersionSettings {
             let undo = switch.undo.iter().map(|undo| ("undo", undo));
             [("command", &switch.command)].into_iter().chain(undo)
         });
-        let commands = commands.map(|(key, command)| (format!("settings, {key}"), command.clone()));
-        commands.collect()
+        let programs = self.programs.values().map(|its| ("program", &its.program));
+        let all = programs.chain(commands);
+        all.map(|(key, command)| (format!("settings, {key}"), command.clone()))
+            .collect()
+    }
+
+    /// The program that stations start in place of an installed one.
+    #[must_use]
+    pub fn station_program(&self, name: &str) -> Option<&str> {
+        self.programs.get(name).map(StationProgram::path)
     }
 
     /// The first part that no campaign could have given.
     pub(crate) fn mistake(&self) -> Option<String> {
-        [&self.stations, &self.gateways]
-            .into_iter()
-            .find_map(NodeSettings::mistake)
+        let mut names = self.programs.keys();
+        if let Some(name) = names.find(|name| !STATION_PROGRAMS.contains(&name.as_str())) {
+            return Some(format!("the program `{}`", name.escape_debug()));
+        }
+        let mut found = self.programs.values().filter_map(|its| its.found.as_ref());
+        found.find_map(FoundProgram::mistake).or_else(|| {
+            [&self.stations, &self.gateways]
+                .into_iter()
+                .find_map(NodeSettings::mistake)
+        })
+    }
+}
+
+impl StationProgram {
+    /// The program to start: the file that was found when the run began, otherwise the named one.
+    #[must_use]
+    pub fn path(&self) -> &str {
+        let found = self.found.as_ref().map(|found| found.path.as_str());
+        found.unwrap_or(&self.program)
     }
 }
 

@@ -1,6 +1,7 @@
 //! What a campaign changes of a DUT: its program with version, build and environment, or the
 //! settings in force while it is measured.
 
+use crate::found::FoundProgram;
 use crate::settings::VersionSettings;
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
@@ -40,18 +41,6 @@ pub struct Build {
     /// Files and folders that decide what it makes; empty: it runs in every run.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub sources: Vec<String>,
-}
-
-/// A program as it was when a run began.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-pub struct FoundProgram {
-    /// Whole path of the file that is started.
-    pub path: String,
-    /// SHA-256 of the file, in hexadecimal digits.
-    pub sha256: String,
-    /// The version that it prints; empty if it prints none.
-    #[serde(default, skip_serializing_if = "String::is_empty")]
-    pub version: String,
 }
 
 impl Software {
@@ -132,21 +121,22 @@ impl Software {
         if let Some(mistake) = settings.and_then(VersionSettings::mistake) {
             return Some(mistake);
         }
-        let found = self.found.as_ref()?;
-        let is_digest =
-            found.sha256.len() == 64 && found.sha256.bytes().all(|byte| byte.is_ascii_hexdigit());
-        if !is_digest || !found.path.starts_with('/') {
-            return Some(format!("the program `{}`", found.path.escape_debug()));
-        }
-        None
+        self.found.as_ref().and_then(FoundProgram::mistake)
     }
-}
 
-impl FoundProgram {
-    /// The first digits of its SHA-256.
+    /// The programs of the DUT and of the stations that were found when the run began.
+    pub fn found_programs(&self) -> impl Iterator<Item = &FoundProgram> {
+        let settings = self.settings.iter();
+        let of_stations = settings.flat_map(|settings| settings.programs.values());
+        self.found
+            .iter()
+            .chain(of_stations.filter_map(|its| its.found.as_ref()))
+    }
+
+    /// The program that stations start in place of the installed one of that name.
     #[must_use]
-    pub fn short(&self) -> &str {
-        self.sha256.get(..12).unwrap_or(&self.sha256)
+    pub fn station_program(&self, name: &str) -> Option<&str> {
+        self.settings.as_ref()?.station_program(name)
     }
 }
 

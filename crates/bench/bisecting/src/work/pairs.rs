@@ -5,12 +5,16 @@ use crate::record::Record;
 use crate::words::percent;
 use crate::{BisectingError, Fault, Measurer, Subject};
 use bisect::{Ask, LogRatio, Order, Test};
+use std::thread;
+use std::time::{Duration, Instant};
 use units::human::counted;
 
 /// Trials in a row without a figure after which a version cannot be measured.
 const FAULTS_MAX: u32 = 3;
 /// Trials in a row that other work spoilt, after which the bisection waits for a person.
 const BUSY_MAX: u32 = 10;
+/// Interval at which a pause looks for an interrupt.
+const PAUSE_STEP: Duration = Duration::from_millis(100);
 
 /// The answer to an ask.
 pub(super) struct Answer {
@@ -127,6 +131,7 @@ impl Work {
                     .notice(&format!("again   {name}: the machine was busy: {reason}\n"));
                 *busy += 1;
                 if *busy < BUSY_MAX {
+                    self.pause(measurer.pause_after(*busy))?;
                     return Ok(None);
                 }
                 let reason = format!(
@@ -137,6 +142,18 @@ impl Work {
                 Err(End::Broken(BisectingError::BrokeOff { reason, dir }))
             }
         }
+    }
+
+    /// Waits for other work to end.
+    fn pause(&self, time: Duration) -> Result<(), End> {
+        let until = Instant::now() + time;
+        while Instant::now() < until {
+            self.interrupt
+                .check()
+                .map_err(|error| End::Broken(error.into()))?;
+            thread::sleep(PAUSE_STEP);
+        }
+        Ok(())
     }
 
     /// Shows an answer.

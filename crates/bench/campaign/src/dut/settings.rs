@@ -1,11 +1,11 @@
 //! Reads the settings of a DUT's versions: kernel parameters, features of interfaces, and the
 //! command that switches external boxes.
 
-use super::software::{Version, check_version, read_command};
+use super::software::{Version, check_version, folder_of, read_command, read_path};
 use crate::keys::seconds;
 use plan::{
-    LINK_FEATURES, NodeSettings, SYSCTL_CHARS_MAX, Software, Switch, VersionSettings, is_sysctl,
-    is_sysctl_value, nanos,
+    LINK_FEATURES, NodeSettings, STATION_PROGRAMS, SYSCTL_CHARS_MAX, Software, StationProgram,
+    Switch, VersionSettings, is_sysctl, is_sysctl_value, nanos,
 };
 use std::collections::BTreeMap;
 use yaml::Absent::{Default, Depends};
@@ -33,7 +33,14 @@ const VERSION: &[Key] = &[
     STATIONS,
     Key::new("gateways", Value::Map(NODE), Depends("none"), "The same on the loaded gateways")
         .apart(),
+    PROGRAMS,
 ];
+
+#[rustfmt::skip]
+const PROGRAMS: Key = Key::new("programs", Value::Entries(&Value::Text), Depends("none"),
+    "Programs of both stations in place of the installed tools, as paths relative to the \
+     campaign: `{ iperf3: ../iperf-3.18/src/iperf3 }` measures with that version").words("map")
+    .range("`iperf3`, `iperf`");
 
 #[rustfmt::skip]
 const STATIONS: Key = Key::new("stations", Value::Map(NODE), Depends("none"),
@@ -42,6 +49,7 @@ const STATIONS: Key = Key::new("stations", Value::Map(NODE), Depends("none"),
 #[rustfmt::skip]
 const BOX_VERSION: &[Key] = &[
     STATIONS,
+    PROGRAMS,
     Key::new("command", Value::Text, Depends("none"),
         "Switches the boxes to this version, such as another firmware: for `sh -c` on this \
          machine, before the boxes are brought up, if they have another version. Done when they \
@@ -85,13 +93,13 @@ pub(super) fn read(
             value.keys(BOX_VERSION, read_box_version)
         } else {
             value.keys(VERSION, |map| {
-                let (stations, gateways) = (
-                    node_settings(map, "stations"),
-                    node_settings(map, "gateways"),
-                );
+                let stations = node_settings(map, "stations");
+                let gateways = node_settings(map, "gateways");
+                let programs = station_programs(map);
                 Ok(VersionSettings {
                     stations: stations?,
                     gateways: gateways?,
+                    programs: programs?,
                     switch: None,
                 })
             })
@@ -139,6 +147,7 @@ fn read_box_version(map: &Map<'_>) -> Result<VersionSettings, Reported> {
     let command = map.with_default("command", None, |node| read_command(node).map(Some));
     let undo = map.with_default("undo", None, |node| read_command(node).map(Some));
     let limit = map.get("limit");
+    let programs = station_programs(map);
     let (stations, command, undo, limit) = (stations?, command?, undo?, limit?);
     let switch = match (command, undo, map.optional("undo")) {
         (None, Some(_), Some(node)) => {
@@ -154,7 +163,27 @@ fn read_box_version(map: &Map<'_>) -> Result<VersionSettings, Reported> {
     Ok(VersionSettings {
         stations,
         switch,
+        programs: programs?,
         ..VersionSettings::default()
+    })
+}
+
+fn station_programs(map: &Map<'_>) -> Result<BTreeMap<String, StationProgram>, Reported> {
+    let folder = folder_of(map.node());
+    map.with_default("programs", BTreeMap::new(), |node| {
+        let programs = node.entries(|name, value| {
+            if !STATION_PROGRAMS.contains(&name.value) {
+                let what = format!("the stations start no `{}`", name.value);
+                let help = format!("write one of {}", STATION_PROGRAMS.join(", "));
+                return Err(value.mistake_at(&name.place, what, help));
+            }
+            let program = StationProgram {
+                program: read_path(value, &folder)?.value,
+                found: None,
+            };
+            Ok((name.value.to_owned(), program))
+        })?;
+        Ok(programs.into_iter().collect())
     })
 }
 

@@ -116,7 +116,7 @@ pub(super) fn check_version(name: &Spanned<&str>, value: Node<'_>) -> Result<(),
 }
 
 /// A path, relative to the campaign's folder; a word without `/` is a name.
-fn read_path(node: Node<'_>, folder: &str) -> Result<Spanned<String>, Reported> {
+pub(super) fn read_path(node: Node<'_>, folder: &str) -> Result<Spanned<String>, Reported> {
     let text = node.text()?;
     if text.is_empty() || text.contains(char::is_control) || text.ends_with('/') {
         let help = "write `./NAME` for a file next to the campaign, a whole path, or the name of an \
@@ -136,7 +136,7 @@ fn in_folder(path: &str, folder: &str) -> String {
 }
 
 /// The folder of the campaign's file.
-fn folder_of(node: Node<'_>) -> String {
+pub(super) fn folder_of(node: Node<'_>) -> String {
     let file = node.place().file;
     let folder = Path::new(file.as_ref()).parent();
     folder.map_or_else(String::new, |folder| folder.to_string_lossy().into_owned())

@@ -50,7 +50,7 @@ fn every_yaml_block_of_the_documents_is_right() {
         .flat_map(|document| yaml_blocks(document))
         .collect();
     // A block with another fence would be skipped silently.
-    assert_eq!(blocks.len(), 19);
+    assert_eq!(blocks.len(), 20);
     for block in blocks {
         if block.starts_with("lab:") {
             lab_from_text("docs", block).unwrap_or_else(|mistakes| panic!("{mistakes}"));

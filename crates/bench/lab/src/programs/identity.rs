@@ -16,12 +16,20 @@ const VERSION_CHARS_MAX: usize = 100;
 /// # Errors
 /// With the reason, if there is no such program, or it cannot be read.
 pub fn identify(adapter: &Adapter, program: &str) -> Result<FoundProgram, String> {
+    identify_as(replaceable(adapter), program)
+}
+
+/// Identifies the program that is started in place of an installed one, which asks for its version.
+///
+/// # Errors
+/// As [`identify`].
+pub fn identify_as(installed: Option<&str>, program: &str) -> Result<FoundProgram, String> {
     let path = find(program).ok_or_else(|| super::error(program))?;
     // Stations run in other folders, and a resumed run may begin in another one.
     let path = std::path::absolute(&path).map_err(|error| format!("{program}: {error}"))?;
     let sha256 =
         digest(&path).map_err(|error| format!("cannot read {}: {error}", path.display()))?;
-    let argument = replaceable(adapter).and_then(known);
+    let argument = installed.and_then(known);
     let argument = argument.map_or("--version", |known| known.version);
     let said = said_of_itself(&path, argument).unwrap_or_default();
     let line = said

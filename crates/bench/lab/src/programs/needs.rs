@@ -156,6 +156,12 @@ fn missing_where(
         needs.extend(of_dut.map(|name| (name, Use::Plain, dut.as_str())));
         let of_tool = of_measurement(measurement).into_iter();
         let of_tool = of_tool.filter(|_| role.has_nodes(lab));
+        // The campaign's program replaces the installed one.
+        let software = &cell.dut.software;
+        let of_tool = of_tool.map(|(name, usage)| match software.station_program(name) {
+            Some(program) => (program, Use::Plain),
+            None => (name, usage),
+        });
         needs.extend(of_tool.map(|(name, usage)| (name, usage, measurement.name())));
         for (program, usage, needed_by) in needs {
             let known = known.entry((program.to_owned(), usage));

@@ -60,6 +60,25 @@ fn lines(cell: &Cell) -> (Vec<String>, Vec<String>) {
 }
 
 #[test]
+fn a_version_replaces_the_tool_at_both_stations() {
+    let mut cell = cell(1, tcp(1));
+    let program = plan::StationProgram {
+        program: "/opt/3.18/iperf3".to_owned(),
+        found: None,
+    };
+    cell.dut.software.settings = Some(plan::VersionSettings {
+        programs: [("iperf3".to_owned(), program)].into(),
+        ..plan::VersionSettings::default()
+    });
+    let (servers, clients) = lines(&cell);
+    for line in servers.iter().chain(&clients) {
+        assert!(line.starts_with("/opt/3.18/iperf3 -"), "{line}");
+    }
+    let made = commands(&cell, &parameters(&cell), TARGET, 4).unwrap();
+    assert_eq!(made.baseline.unwrap().argv[0], "ping");
+}
+
+#[test]
 fn the_class_of_service_is_an_option_of_each_tool() {
     let of = |measurement: Measurement| {
         let mut cell = cell(1, measurement);

@@ -3,6 +3,7 @@
 use super::ToolParameters;
 use plan::{Dscp, TransferDirection};
 use serde::{Deserialize, Serialize};
+use std::collections::BTreeMap;
 
 /// A bulk transfer one way, measured by the receiving station: from A to B, or from B to A if the
 /// cell has that [direction](plan::TransferDirection). A duplex transfer has A to B here, and the
@@ -160,6 +161,10 @@ pub struct LoadedLatency {
     /// The loads by class, if several classes loaded the path in parallel.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub classes: Vec<LoadedClass>,
+    /// Packets sampled between the gateways under a load of several classes, by the class of the
+    /// outermost IP header; empty without that and in older journals.
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    pub outer_dscp: BTreeMap<String, u64>,
 }
 
 /// The load of one class of service.

@@ -7,7 +7,7 @@ use crate::kit::table::{Cell, Table};
 use crate::layout::Run;
 use crate::layout::evidence::of_trial;
 use plan::TransferDirection;
-use stats::CellResult;
+use stats::{CellResult, LoadedClassResult};
 use std::collections::BTreeMap;
 use units::human::bit_rate;
 
@@ -22,6 +22,11 @@ type Packets = BTreeMap<String, u64>;
 /// Share of the sampled packets, in per cent, from which on all count as of one class: tools and
 /// devices have connections of their own.
 const ALL_PERCENT: u64 = 90;
+/// Sampled packets expected of a class from which on their absence means something.
+const EXPECTED_MIN: f64 = 10.0;
+/// Part of the expected packets from which on a class counts as carried: samples catch bursts of
+/// one connection.
+const CARRIED_MIN: f64 = 0.1;
 
 /// One row per cell with a class of service; `None` without any.
 fn classes(run: &Run<'_>) -> Option<Table> {
@@ -66,12 +71,16 @@ fn classes(run: &Run<'_>) -> Option<Table> {
 fn loads(run: &Run<'_>) -> Option<Table> {
     let note = "one TCP load per class, all at the same time; payload that arrived while the echo requests of the cell \
                 were sent, all repeats, and its part of all classes that way; equal parts in a tunnel and unequal ones \
-                without it: the tunnel hides the classes from the queue";
+                without it: the tunnel hides the classes from the queue; outer header: the class's part of the packets \
+                sampled between the gateways under the load";
     let mut table = Table::new("Classes that compete", note)
         .labels(["Cell", "Load", "Class"])
+        .texts(["Outer header"])
         .figures(["A to B", "Share", "B to A", "Share back"]);
     for cell in &run.results.cells {
         let loaded = cell.latency().map_or(&[][..], |found| &found.loaded);
+        let planned = run.planned(cell);
+        let has_form = planned.is_some_and(|planned| planned.dut.adapter.form().is_some());
         for (load, class) in loaded
             .iter()
             .flat_map(|load| load.classes.iter().map(move |class| (load, class)))
@@ -80,6 +89,8 @@ fn loads(run: &Run<'_>) -> Option<Table> {
                 Cell::label(&cell.id),
                 Cell::label(load.load),
                 Cell::label(class.class),
+                carried_in_words(&load.outer_dscp, class, has_form)
+                    .map_or_else(Cell::missing, Cell::plain),
             ];
             for (bps, share) in class.payload_bps.iter().zip(class.share) {
                 // Without a share the load did not go that way.
@@ -153,6 +164,35 @@ fn outer_in_words(outer: &Packets, asked: &str, has_form: bool) -> Option<String
     Some(format!("{words}: {finding}"))
 }
 
+/// Whether the outer headers have the class of one of several loads; `None` if too few packets were
+/// sampled for its part of the load.
+fn carried_in_words(outer: &Packets, class: &LoadedClassResult, has_form: bool) -> Option<String> {
+    let all = sum(outer);
+    let own = outer.get(class.class).map_or(0, |count| u128::from(*count));
+    let share = class
+        .share
+        .iter()
+        .flatten()
+        .fold(0.0, |a: f64, b| a.max(*b));
+    let expected = all as f64 * share;
+    if expected < EXPECTED_MIN {
+        return None;
+    }
+    let part = format!("{own} of {all}");
+    let is_carried = own as f64 >= expected * CARRIED_MIN;
+    let finding = if !has_form {
+        "no tunnel"
+    } else if !is_carried {
+        "not carried"
+    } else if class.class == "be" {
+        // A tunnel that carries no class has packets of this one alone.
+        return Some(part);
+    } else {
+        "carried"
+    };
+    Some(format!("{part}: {finding}"))
+}
+
 /// The outer header's class.
 pub(super) const COLUMNS: &[Declared] = &[(
     "outer_dscp",
@@ -167,6 +207,34 @@ pub(super) const COLUMNS: &[Declared] = &[(
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_class_of_several_loads_is_carried_or_not() {
+        let class = |class, share| LoadedClassResult {
+            class,
+            payload_bps: [1e6, 0.0],
+            share: [Some(share), None],
+        };
+        let both: Packets = [("be".to_owned(), 300), ("ef".to_owned(), 100)].into();
+        let be: Packets = [("be".to_owned(), 400)].into();
+        let of =
+            |outer, name, share, has_form| carried_in_words(outer, &class(name, share), has_form);
+        for (outer, name, share, has_form, words) in [
+            (&both, "ef", 0.25, true, Some("100 of 400: carried")),
+            (&be, "ef", 0.25, true, Some("0 of 400: not carried")),
+            (&be, "be", 0.75, true, Some("400 of 400")),
+            (&both, "ef", 0.25, false, Some("100 of 400: no tunnel")),
+            // One packet in a hundred may have missed the sample.
+            (&be, "ef", 0.01, true, None),
+            (&Packets::new(), "ef", 0.25, true, None),
+        ] {
+            assert_eq!(
+                of(outer, name, share, has_form).as_deref(),
+                words,
+                "{name} {share}"
+            );
+        }
+    }
 
     #[test]
     fn the_outer_header_is_copied_cleared_or_other() {

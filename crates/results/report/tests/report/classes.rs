@@ -24,6 +24,7 @@ fn classes_that_compete_have_their_payload_and_share_of_each_way() {
                     class(Dscp::Be, [7_500_000, 10]),
                     class(Dscp::Ef, [2_500_000, 10]),
                 ],
+                outer_dscp: [("be".to_owned(), 30), ("ef".to_owned(), 10)].into(),
             }];
         }
     }
@@ -33,8 +34,9 @@ fn classes_that_compete_have_their_payload_and_share_of_each_way() {
         .map(|line| line.split_whitespace().collect())
         .collect();
     for end in [
-        ["be", "60", "Mbit/s", "75", "%"],
-        ["ef", "20", "Mbit/s", "25", "%"],
+        ["120", "60", "Mbit/s", "75", "%"],
+        ["carried", "20", "Mbit/s", "25", "%"],
+        ["tunnel", "20", "Mbit/s", "25", "%"],
     ] {
         assert!(
             rows.iter().any(|row| row.ends_with(&end)),

@@ -5,6 +5,7 @@ use crate::figures::repeats::{Total, estimate, ratio};
 use journal::record::{Latency, LoadedLatency, Measured, Route};
 use schemars::JsonSchema;
 use serde::Serialize;
+use std::collections::BTreeMap;
 
 /// Payload of all classes below which a way was not loaded: the tools exchange some lines.
 const CLASS_BYTES_LEAST: f64 = 100_000.0;
@@ -54,6 +55,9 @@ pub struct LoadedResult {
     pub link_bytes_per_s: [f64; 2],
     /// The loads by class of service, if several were sent in parallel; otherwise empty.
     pub classes: Vec<LoadedClassResult>,
+    /// Packets sampled between the gateways under loads of several classes, by the class of the
+    /// outermost IP header, over all repeats.
+    pub outer_dscp: BTreeMap<String, u64>,
 }
 
 /// The load of one class among several in parallel.
@@ -264,11 +268,21 @@ impl LoadedResult {
                     .and_then(|(loaded, idle)| ratio(loaded, idle)),
                 link_bytes_per_s: [per_s(0), per_s(1)],
                 classes: LoadedClassResult::of(&all, seconds),
+                outer_dscp: outer_dscp(&all),
                 pooled,
             })
         };
         first.iter().enumerate().filter_map(of).collect()
     }
+}
+
+fn outer_dscp(all: &[&LoadedLatency]) -> BTreeMap<String, u64> {
+    let mut sum = BTreeMap::<String, u64>::new();
+    for (class, packets) in all.iter().flat_map(|one| &one.outer_dscp) {
+        let sum = sum.entry(class.clone()).or_default();
+        *sum = sum.saturating_add(*packets);
+    }
+    sum
 }
 
 impl LoadedClassResult {

@@ -37,6 +37,7 @@ fn round_trips_under_load_are_pooled_and_compared_with_the_idle_path() {
                     bytes: [250_000, 10],
                 },
             ],
+            outer_dscp: [("ef".to_owned(), 7)].into(),
         }];
     });
     let [under] = &found.loaded[..] else {
@@ -46,6 +47,8 @@ fn round_trips_under_load_are_pooled_and_compared_with_the_idle_path() {
         (under.load, under.requests_lost, under.pooled.n),
         ("duplex", 2, 6)
     );
+    // Of both repeats.
+    assert_eq!(under.outer_dscp.get("ef"), Some(&14));
     assert!((under.p50_by_idle - 2.5).abs() < 1e-9, "{under:?}");
     assert_eq!(
         under.p99_by_idle, None,

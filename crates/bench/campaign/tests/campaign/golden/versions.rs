@@ -152,6 +152,7 @@ duts:
       program: ./a
       environment: { A: b }
       settings: { one: {}, two: { gateways: { ethtool: { tcp-segmentation-offload: off } } } }
+  - direct: { settings: { installed: {}, new: { programs: { iperf3: ../tools/iperf3 } } } }
   - xfrm: { settings: { only: { stations: { sysctls: { net.ipv4.tcp_congestion_control: reno } } } } }
 trials:
   - tcp: { mtu: 1400 B }
@@ -179,6 +180,15 @@ fn a_plan_of_settings_reads_well() {
         found[2].1.software.program.as_deref(),
         Some("campaigns/./a")
     );
+    let tools: Vec<_> = plan
+        .cells
+        .iter()
+        .map(|it| it.dut.software.station_program("iperf3"))
+        .collect();
+    assert!(
+        tools.contains(&Some("campaigns/../tools/iperf3")),
+        "{tools:?}"
+    );
 }
 
 #[test]
@@ -195,6 +205,7 @@ duts:
   - direct: { name: h, settings: { x: { gateways: { ethtool: { gso: on, generic-segmentation-offload: on } } } } }
   - cipherbench: { name: g, program: { old: ./a, new: ./b }, settings: { x: {}, y: {} } }
   - straight: { settings: { x: {} } }
+  - direct: { name: i, settings: { x: { programs: { ping: ./ping, iperf3: ./ } } } }
 trials:
   - tcp: { mtu: 1400 B }
 ";
