@@ -47,7 +47,7 @@ def test_every_path_with_words_is_in_the_schema(schema: Json) -> None:
 
 def test_no_two_quantities_of_the_schema_have_one_name(schema: Json) -> None:
     """Two paths with one name must be entries of lists, which `Place` distinguishes."""
-    sections = ("bulk", "latency", "http", "video", "frames", "device", "cpu", "packet_cost")
+    sections = ("bulk", "latency", "http", "video", "ike", "frames", "device", "cpu", "packet_cost")
     names: dict[str, set[tuple[str, ...]]] = {}
     for path, kind in below(schema, {"$ref": "#/$defs/CellResult"}, ()):
         if kind != "Estimate" or path[0] not in sections or path[:2] in _estimates._LEFT_OUT:

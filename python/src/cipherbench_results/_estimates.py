@@ -65,6 +65,7 @@ _FIGURES = {
     "http": "http_transactions_per_s",
     "flows": "http_transactions_per_s",
     "video": "video_intact_ratio",
+    "ike": "ike_completed_per_s",
     "throughput": "throughput_frames_per_s",
     "load": "forwarded_frames_per_s",
     "mrr": "forwarded_frames_per_s",
@@ -143,7 +144,8 @@ class Estimate:
 def estimates(cell: Json) -> list[Estimate]:
     """Return the quantities of a cell."""
     found: list[Estimate] = []
-    for section in ("bulk", "latency", "http", "video", "frames", "device", "cpu", "packet_cost"):
+    sections = ("bulk", "latency", "http", "video", "ike", "frames", "device", "cpu", "packet_cost")
+    for section in sections:
         value = cell.get(section)
         if section == "bulk" and value:
             value = _without_copies(value)

@@ -67,7 +67,7 @@ def slug(text: str) -> str:
 # Axes with a unit: their columns, and the factors of their numbers.
 _TIMES = (
     "interval ramp delay variation drain timeout burst overload_time relief_time every down watch "
-    "duration warmup"
+    "duration warmup within"
 )
 _AXES: dict[str, tuple[str, float]] = {
     **{axis: (f"{axis}_s", NANO) for axis in _TIMES.split()},
@@ -90,6 +90,7 @@ _RENAMED = {
     "client": "http_client",
     "version": "http_version",
     "transactions-per-s": "intended_transactions_per_s",
+    "setups-per-s": "intended_setups_per_s",
 }
 _FACTORS = {
     "ns": NANO,

@@ -11,6 +11,7 @@ use crate::device;
 use crate::dut::{Listed, names, slug};
 use crate::frames;
 use crate::grid::{CELLS_MAX, Grid};
+use crate::ike;
 use crate::impairment;
 use crate::point::{FrameSettings, Point};
 use crate::trial::{Kind, Trial};
@@ -217,6 +218,11 @@ impl Point<'_> {
             (Measurement::Device(test), _) => {
                 let wrong = device::wrong_for(test, duts);
                 let wrong = wrong.map(|(what, help)| (self.trial, what, help.to_owned()));
+                wrong.into_iter().collect()
+            }
+            (Measurement::Ike(_), _) => {
+                let wrong = ike::without_peers(duts, all);
+                let wrong = wrong.map(|(what, help)| (self.trial, what, help));
                 wrong.into_iter().collect()
             }
             // Tools are the only other kind.

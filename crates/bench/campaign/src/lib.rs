@@ -31,6 +31,7 @@ mod frames;
 mod grid;
 mod host;
 mod http;
+mod ike;
 mod impairment;
 mod keys;
 mod lab;

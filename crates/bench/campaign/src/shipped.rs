@@ -43,6 +43,7 @@ pub const CAMPAIGNS: &[Shipped] = shipped!(
         "gate",
         "gost-engines",
         "http",
+        "ike",
         "ipsec",
         "keys",
         "lancom-lcos",

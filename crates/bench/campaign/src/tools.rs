@@ -11,9 +11,10 @@ use crate::axis::{
 use crate::flows::{self, FlowAxes};
 use crate::grid::Grid;
 use crate::http::{self, HttpAxes};
+use crate::ike::{self, IkeAxes};
 use crate::point::Point;
 use crate::video::{self, VideoAxes};
-use plan::{self, Axis, Dscp, HttpTest, Measurement, Overlay, Stations};
+use plan::{self, Axis, Dscp, HttpTest, IkeTest, Measurement, Overlay, Stations};
 use plan::{TransferDirection, VideoTest, nanos};
 use std::time::Duration;
 use wire::overhead::{IPV4_HEADER_BYTES, UDP_HEADER_BYTES};
@@ -52,6 +53,7 @@ pub(crate) enum Tool {
     Http(HttpAxes),
     Flows(FlowAxes),
     Video(VideoAxes),
+    Ike(IkeAxes),
 }
 
 /// The axes that TCP and UDP trials have in common.
@@ -73,7 +75,7 @@ pub(crate) struct Load {
 pub(crate) type Reader = fn(&Map<'_>, &[Spanned<u16>]) -> Result<Tool, Reported>;
 
 /// The tools, their readers and their keys.
-pub(crate) const TOOLS: [(&str, Reader, &[Key]); 6] = [
+pub(crate) const TOOLS: [(&str, Reader, &[Key]); 7] = [
     ("tcp", tcp, TCP),
     ("udp", udp, UDP),
     ("ping", ping, PING),
@@ -88,6 +90,7 @@ pub(crate) const TOOLS: [(&str, Reader, &[Key]); 6] = [
         |map, _| video::read(map).map(Tool::Video),
         video::KEYS,
     ),
+    ("ike", |map, _| ike::read(map).map(Tool::Ike), ike::KEYS),
 ];
 
 /// 160 bytes of iperf2's header, and digits that identify clear text on the cipher link.
@@ -324,6 +327,7 @@ struct Settings {
     duration: Duration,
     http: HttpTest,
     video: VideoTest,
+    ike: IkeTest,
 }
 
 type Settled<'a> = Grid<'a, Settings>;
@@ -373,6 +377,10 @@ impl ToolTrial {
             Tool::Video(axes) => {
                 let grid = axes.over(cores(grid, &axes.cores), |point| &mut point.video);
                 self.application(trial, grid, |point| Measurement::Video(point.video))
+            }
+            Tool::Ike(axes) => {
+                let grid = axes.over(grid, |point| &mut point.ike);
+                self.application(trial, grid, |point| Measurement::Ike(point.ike))
             }
         }
     }

@@ -35,7 +35,7 @@ use crate::programs;
 use plan::{self, Dut, Reset};
 use std::collections::BTreeMap;
 use std::time::Duration;
-use testbed::{DutAction, LabError, NodeId, Result, RunningDut};
+use testbed::{DutAction, IkeSas, LabError, NodeId, PeersGateway, Result, RunningDut};
 
 /// How long A may take to reach B once a DUT is ready.
 const PATH_LIMIT: Duration = Duration::from_secs(5);
@@ -89,6 +89,19 @@ pub(crate) trait Adapter: Send + Sync {
     /// Periodic readings of it; empty for a DUT on the lab's machines.
     fn pollers<'a>(&'a self, _site: &Site<'a>) -> Result<Vec<DevicePoller<'a>>> {
         Ok(Vec::new())
+    }
+
+    /// Serves simulated IKEv2 peers from now on.
+    fn serve_peers(&self, site: &Site<'_>) -> Result<PeersGateway> {
+        Err(site.error("has no IKEv2 for simulated peers\nhelp: measure `strongswan` with `ike`"))
+    }
+
+    /// IKE SAs of the gateway that serves them, by its own count.
+    fn ike_sas(&self, site: &Site<'_>) -> Result<IkeSas> {
+        self.serve_peers(site).map(|_| IkeSas {
+            all: 0,
+            half_open: 0,
+        })
     }
 
     /// Performs an action on it and updates `dut.processes`.

@@ -31,8 +31,8 @@ use std::net::Ipv4Addr;
 use std::path::PathBuf;
 use testbed::protocol::Program;
 use testbed::{
-    Bench, ClockEnd, DutAction, Interrupt, LabError, Links, Monitor, Node, NodeId, Result,
-    RunningDut,
+    Bench, ClockEnd, DutAction, IkeSas, Interrupt, LabError, Links, Monitor, Node, NodeId,
+    PeersGateway, Result, RunningDut,
 };
 use two_hosts::{CableEnds, LabHost, open_hosts};
 
@@ -521,6 +521,16 @@ impl Bench for NamespaceLab {
         }
     }
 
+    fn serve_peers(&self) -> Result<PeersGateway> {
+        let up = self.dut.as_ref().ok_or_else(no_dut)?;
+        up.adapter.serve_peers(&self.site_of(up))
+    }
+
+    fn ike_sas(&self) -> Result<IkeSas> {
+        let up = self.dut.as_ref().ok_or_else(no_dut)?;
+        up.adapter.ike_sas(&self.site_of(up))
+    }
+
     fn start_overlay(&self, overlay: Overlay, links: Links) -> Result<()> {
         self.connect_overlay(overlay, links)
     }
@@ -532,6 +542,10 @@ impl Bench for NamespaceLab {
     fn stop_dut(&mut self, dut: RunningDut) -> Result<()> {
         self.stop(dut)
     }
+}
+
+fn no_dut() -> LabError {
+    LabError::cannot_build("no device is up", "start one first")
 }
 
 impl Drop for NamespaceLab {

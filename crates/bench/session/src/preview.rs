@@ -86,12 +86,12 @@ impl<'a> Preview<'a> {
 }
 
 /// Returns the commands on the stations in a trial of this cell: B's servers, then A's clients. A
-/// tuned cell is shown with the initial parameters of the search. Frame tests have none: their
-/// arguments are known only when the path is up, and the journal records them.
+/// tuned cell is shown with the initial parameters of the search. Frame tests and peers of IKEv2
+/// have none: their arguments are known only when the path is up, and the journal records them.
 fn commands(plan: &Plan, cell: &Cell, cores: u16) -> Result<Vec<Vec<String>>, CommandError> {
     if matches!(
         cell.measurement,
-        Measurement::Frames(_) | Measurement::Device(_)
+        Measurement::Ike(_) | Measurement::Frames(_) | Measurement::Device(_)
     ) {
         return Ok(Vec::new());
     }

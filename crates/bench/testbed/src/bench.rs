@@ -1,6 +1,6 @@
 //! The interface to a lab.
 
-use crate::{DutAction, LabError, Monitor, Node, NodeId, Result, RunningDut};
+use crate::{DutAction, IkeSas, LabError, Monitor, Node, NodeId, PeersGateway, Result, RunningDut};
 use plan::{Direction, Dut, IpVersion, Overlay};
 use std::collections::BTreeMap;
 
@@ -202,6 +202,29 @@ pub trait Bench {
     /// When one is left.
     fn stop_overlay(&self) -> Result<()> {
         Ok(())
+    }
+
+    /// Lets the running DUT serve simulated IKEv2 peers, in addition to its tunnels.
+    ///
+    /// # Errors
+    /// When it has no IKE for them, or they cannot reach it.
+    fn serve_peers(&self) -> Result<PeersGateway> {
+        Err(LabError::cannot_build(
+            "this lab has no device with IKEv2 for simulated peers",
+            "use the lab of namespaces and `strongswan`",
+        ))
+    }
+
+    /// IKE SAs of the gateway that serves simulated peers, by its own count.
+    ///
+    /// # Errors
+    /// When it does not answer.
+    fn ike_sas(&self) -> Result<IkeSas> {
+        self.serve_peers()?;
+        Ok(IkeSas {
+            all: 0,
+            half_open: 0,
+        })
     }
 
     /// Stops the DUT.

@@ -375,9 +375,11 @@ fn usual(
         ),
         Measurement::Http(test) => http::commands(&test, target, &cores),
         Measurement::Video(test) => video::commands(&test, (target, stations.mtu), &cores),
-        Measurement::Frames(_) | Measurement::Device(_) => Err(CommandError::NoTool {
-            measurement: cell.measurement.name(),
-        }),
+        Measurement::Ike(_) | Measurement::Frames(_) | Measurement::Device(_) => {
+            Err(CommandError::NoTool {
+                measurement: cell.measurement.name(),
+            })
+        }
     }
 }
 

@@ -1,10 +1,10 @@
 //! Trials on a lab of stations.
 
 use crate::event::EventSink;
-use crate::frames;
 use crate::measure::attempt;
 use crate::measurer::{Measurer, Trial, boot_id, hello, record};
 use crate::reading::nodes;
+use crate::{frames, ike};
 use journal::record::{Outcome, TrialRecord};
 use plan::Measurement;
 use std::path::Path;
@@ -33,6 +33,7 @@ impl Measurer for OnBench<'_> {
             Measurement::Frames(test) => {
                 frames::attempt(self.bench, (trial, test), events, interrupt, words)
             }
+            Measurement::Ike(test) => ike::attempt(self.bench, (trial, test), interrupt, words),
             _ => attempt(self.bench, trial, interrupt, words),
         })?;
         match &mut record.outcome {

@@ -10,6 +10,7 @@
 mod device;
 mod frames;
 mod http;
+mod ike;
 mod video;
 
 use crate::record::{
@@ -163,6 +164,7 @@ fn of_trial(trial: &TrialRecord, cell: Option<&Cell>, found: &mut Contradictions
         Figures::Latency(latency) => of_latency(latency, most_ns, found),
         Figures::Http(http) => http::of_result(http, most_ns, found),
         Figures::Video(video) => video::of_result(video, most_ns, found),
+        Figures::Ike(ike) => ike::of_result(ike, most_ns, found),
         Figures::Frames(frames) => frames::of_result(frames, cell, found),
         Figures::Device(device) => device::of_result(device, found),
     }

@@ -11,6 +11,7 @@ mod disturbed;
 mod frame_trial;
 mod frames;
 mod http;
+mod ike;
 mod lost;
 mod measured;
 mod monitored;
@@ -39,6 +40,7 @@ pub use frame_trial::{
 };
 pub use frames::{DisturbedTrials, FrameFound, FrameResult};
 pub use http::{HttpFailure, HttpResult, HttpStored, HttpTimes, TimeBucket};
+pub use ike::{GatewaySas, IkeFailure, IkeResult, IkeSearch, IkeTrial};
 pub use impair::{Counts as ImpairCounts, Impaired};
 pub use lost::{LostAt, PathCount, PathPlace};
 pub use measured::*;
@@ -68,7 +70,8 @@ use strum::IntoStaticStr;
 ///
 /// 1: iperf3 and ping. 2: frame tests, calibration, line rates. 3: external encryptors,
 /// disturbances, claims, iperf2. 4: key sources, soaks, keys out of step. 5: crypto devices.
-/// 6: checksums. 7: transfers from B to A and both ways, HTTP, video. 8: repeats added to cells.
+/// 6: checksums. 7: transfers from B to A and both ways, HTTP, video. 8: repeats added to cells,
+/// IKEv2.
 pub const FORMAT_VERSION: u32 = 8;
 
 /// The first version with checksums of lines.

@@ -3,16 +3,16 @@
 //! Expansion, ids, claims, texts and CSV columns read [`DECLARATIONS`]. To add an axis: a variant
 //! of [`Axis`], its entry there, the key of its trial, and the code that uses its value.
 
+mod parts;
 mod values;
 
+use self::parts::{datagram_bytes, http, traffic, video};
 use crate::value::Value;
 use crate::{
-    Direction, Dut, HttpTest, ImpairProfile, LatencyPath, Measurement, Overlay, Stations, Traffic,
-    TransferDirection, VideoTest,
+    Direction, Dut, ImpairProfile, LatencyPath, Measurement, Overlay, Stations, TransferDirection,
 };
 use serde::{Deserialize, Serialize};
 use wire::mix::Contents;
-use wire::overhead::{IPV4_HEADER_BYTES, UDP_HEADER_BYTES};
 
 /// A parameter that a campaign can vary, or that distinguishes trials of one kind.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
@@ -38,6 +38,9 @@ pub enum Axis {
     Connections,
     TransactionsPerConnection,
     TransactionsPerS,
+    SetupsPerS,
+    UpTo,
+    Within,
     Ramp,
     Player,
     Transport,
@@ -326,6 +329,24 @@ static DECLARATIONS: &[Declaration] = &[
         ),
         ..declare(Axis::TransactionsPerS, "transactions-per-s", Unit::Plain)
     },
+    Declaration {
+        open: "max",
+        value: |cell| Some(cell.measurement.ike()?.setups_per_s?.into()),
+        column: column(
+            "intended_setups_per_s",
+            "IKEv2 set-ups offered; empty: the highest rate is searched",
+        ),
+        ..always(Axis::SetupsPerS, "setups-per-s", Unit::Plain)
+    },
+    declare(Axis::UpTo, "up-to", Unit::Plain),
+    Declaration {
+        value: |cell| Some(cell.measurement.ike()?.within_ns.into()),
+        column: column(
+            "within_ns",
+            "time from the intended start in which an IKEv2 set-up completes in time",
+        ),
+        ..always(Axis::Within, "within", Unit::Time)
+    },
     declare(Axis::Ramp, "ramp", Unit::Time),
     Declaration {
         value: |cell| Some(video(cell)?.player.name().into()),
@@ -554,34 +575,6 @@ static DECLARATIONS: &[Declaration] = &[
         ..always(Axis::Impair, "impair", Unit::Plain)
     },
 ];
-
-const fn http<'a>(cell: &Conditions<'a>) -> Option<&'a HttpTest> {
-    match cell.measurement {
-        Measurement::Http(test) => Some(test),
-        _ => None,
-    }
-}
-
-const fn video<'a>(cell: &Conditions<'a>) -> Option<&'a VideoTest> {
-    match cell.measurement {
-        Measurement::Video(test) => Some(test),
-        _ => None,
-    }
-}
-
-fn traffic<'a>(cell: &Conditions<'a>) -> Option<&'a Traffic> {
-    Some(&cell.measurement.frames()?.traffic)
-}
-
-/// The UDP payload: the largest that the MTU carries whole, if the campaign leaves it open.
-fn datagram_bytes(cell: &Conditions<'_>) -> Option<Value> {
-    let Measurement::Udp { datagram_bytes, .. } = *cell.measurement else {
-        return None;
-    };
-    let headers = (IPV4_HEADER_BYTES + UDP_HEADER_BYTES) as u32;
-    let largest = u32::from(cell.stations?.tool_mtu()).saturating_sub(headers);
-    Some(datagram_bytes.unwrap_or(largest).into())
-}
 
 #[cfg(test)]
 mod tests;

@@ -3,8 +3,8 @@
 use crate::procedure::ProcedureKind;
 use crate::words::time;
 use crate::{
-    DeviceTest, Dscp, FrameTest, HttpClient, HttpTest, Player, Tool, TransferDirection, VideoTest,
-    VideoTransport,
+    DeviceTest, Dscp, FrameTest, HttpClient, HttpTest, IkeTest, Player, Tool, TransferDirection,
+    VideoTest, VideoTransport,
 };
 use serde::{Deserialize, Serialize};
 use std::time::Duration;
@@ -79,6 +79,8 @@ pub enum Measurement {
     Http(HttpTest),
     /// Video, played by A from B.
     Video(VideoTest),
+    /// Set-ups of IKEv2 by simulated peers on A.
+    Ike(IkeTest),
     /// Ethernet frames of exact size by Cipherbench's generator and analyser.
     Frames(FrameTest),
     /// Operations of a crypto device.
@@ -93,7 +95,7 @@ const LOAD_AROUND: Duration = Duration::from_secs(3);
 const ROUTE_TIME: Duration = Duration::from_secs(5);
 
 /// Names of the kinds of tools' trials.
-const TOOLS: [&str; 6] = ["tcp", "udp", "ping", "http", "flows", "video"];
+const TOOLS: [&str; 7] = ["tcp", "udp", "ping", "http", "flows", "video", "ike"];
 /// Names of the kinds of crypto devices' trials.
 const DEVICE_TRIALS: [&str; 3] = ["kat", "speed", "fatigue"];
 
@@ -122,6 +124,15 @@ impl Measurement {
         }
     }
 
+    /// The trial of IKEv2; `None` for other measurements.
+    #[must_use]
+    pub const fn ike(&self) -> Option<&IkeTest> {
+        match self {
+            Self::Ike(test) => Some(test),
+            _ => None,
+        }
+    }
+
     /// Which way the payload of a bulk transfer goes; `None` for other measurements.
     #[must_use]
     pub const fn transfer_direction(&self) -> Option<TransferDirection> {
@@ -140,6 +151,7 @@ impl Measurement {
             Self::Ping { .. } => "latency",
             Self::Http(_) => "http",
             Self::Video(_) => "video",
+            Self::Ike(_) => "ike",
             Self::Frames(_) => "frames",
             Self::Device(_) => "device",
         }
@@ -169,8 +181,8 @@ impl Measurement {
                 let server = (test.transport == VideoTransport::Http).then_some("python3");
                 ["ffmpeg"].into_iter().chain(player).chain(server).collect()
             }
-            // This program generates frames, and works on devices, by itself.
-            Self::Frames(_) | Self::Device(_) => Vec::new(),
+            // This program generates frames, simulates peers, and works on devices, by itself.
+            Self::Ike(_) | Self::Frames(_) | Self::Device(_) => Vec::new(),
         }
     }
 
@@ -206,6 +218,7 @@ impl Measurement {
             }
             Self::Http(test) => Some(Duration::from_nanos(test.run_ns())),
             Self::Video(test) => Some(Duration::from_nanos(test.run_ns())),
+            Self::Ike(test) => Some(test.time()),
             Self::Frames(_) | Self::Device(_) => None,
         }
     }
@@ -226,6 +239,7 @@ impl Measurement {
             Self::Ping { .. } => "ping",
             Self::Http(test) => test.kind(),
             Self::Video(_) => "video",
+            Self::Ike(_) => "ike",
             Self::Frames(test) => test.procedure.kind().name(),
             Self::Device(test) => test.name(),
         }
@@ -327,6 +341,7 @@ impl Measurement {
             }
             Self::Http(test) => format!("{} on {cores}, {path}", test.in_words()),
             Self::Video(test) => format!("{} on {cores}, {path}", test.in_words()),
+            Self::Ike(test) => format!("{}, {path}", test.in_words()),
             Self::Frames(_) | Self::Device(_) => String::new(),
         }
     }

@@ -14,6 +14,7 @@ pub(crate) mod evidence;
 pub(crate) mod expect;
 pub(crate) mod frames;
 pub(crate) mod http;
+pub(crate) mod ike;
 pub(crate) mod latency;
 pub(crate) mod monitored;
 pub(crate) mod published;
@@ -58,6 +59,7 @@ const SECTIONS: &[&[Section]] = &[
         http::HTTP,
         http::FLOWS,
         video::SECTION,
+        ike::SECTION,
     ],
     frames::SECTIONS,
     &[
@@ -85,6 +87,7 @@ const FACTS: &[fn(&Subject<'_>) -> Vec<Fact>] = &[
     cpu::facts,
     http::facts,
     video::facts,
+    ike::facts,
     frames::facts,
     device::facts,
 ];
@@ -110,6 +113,7 @@ pub(crate) fn columns() -> Vec<Column> {
         classes::COLUMNS,
         http::columns::COLUMNS,
         video::columns::COLUMNS,
+        ike::columns::COLUMNS,
         frames::columns::TRAFFIC,
     ];
     let frames_and_devices = [

@@ -10,6 +10,7 @@ pub(crate) mod estimate;
 pub(crate) mod frames;
 pub(crate) mod goodput;
 pub(crate) mod http;
+pub(crate) mod ike;
 pub(crate) mod latency;
 pub(crate) mod monitored;
 #[cfg(test)]

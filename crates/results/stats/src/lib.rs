@@ -74,6 +74,7 @@ pub use figures::estimate::{Estimate, Interval95, LARGE_SPREAD_PERCENT, Sample};
 pub use figures::frames::*;
 pub use figures::goodput::{GOODPUT_DRIFT_BOUND, GOODPUT_DRIFT_MIN_NS, GoodputDrift};
 pub use figures::http::{HttpFigures, HttpLimit, HttpTimesResult, Percentiles};
+pub use figures::ike::IkeFigures;
 pub use figures::latency::{
     Distribution, HopResult, LatencyResult, LoadedClassResult, LoadedResult, Pooled, RouteResult,
     percentile,

@@ -10,6 +10,7 @@ mod external;
 mod frames;
 mod hosts;
 mod http;
+mod ike;
 mod impairments;
 mod orders;
 mod overlays;

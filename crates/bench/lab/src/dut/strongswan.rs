@@ -25,6 +25,7 @@ mod causes;
 mod charon;
 mod config;
 mod gateway;
+mod peers;
 mod proof;
 mod secrets;
 mod station;
@@ -42,9 +43,10 @@ use gateway::Gateway;
 use plan::{DataPath, Form, LinkForm, StrongSwan};
 use secrets::Secrets;
 use std::collections::BTreeMap;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 use testbed::protocol::SealedPort;
-use testbed::{DutAction, FramePath, Node, NodeId, Result, RunningDut};
+use testbed::{DutAction, FramePath, IkeSas, Node, NodeId, PeersGateway, Result, RunningDut};
 
 /// How long a daemon may take until it answers.
 const READY_LIMIT: Duration = Duration::from_secs(15);
@@ -95,6 +97,8 @@ pub(super) struct Strongswan {
     places: Vec<Place>,
     /// Its processes on a station in a gateway's place.
     on_station: Vec<(NodeId, u64)>,
+    /// Whether gw1 serves simulated peers.
+    serves: AtomicBool,
 }
 
 impl Strongswan {
@@ -105,6 +109,7 @@ impl Strongswan {
             on_station_plan: StrongSwan { data_path, ..plan },
             places: Vec::new(),
             on_station: Vec::new(),
+            serves: AtomicBool::new(false),
         }
     }
 
@@ -272,6 +277,15 @@ impl Adapter for Strongswan {
         Ok(counters)
     }
 
+    fn serve_peers(&self, site: &Site<'_>) -> Result<PeersGateway> {
+        self.serves.store(true, Ordering::Relaxed);
+        peers::serve(self, site)
+    }
+
+    fn ike_sas(&self, site: &Site<'_>) -> Result<IkeSas> {
+        peers::count(self, site)
+    }
+
     fn act(&self, site: &Site<'_>, dut: &mut RunningDut, action: DutAction) -> Result<()> {
         match action {
             DutAction::Kill(id) => daemon::kill(site, dut, id),
@@ -299,11 +313,16 @@ impl Adapter for Strongswan {
         // Stopped like the others; they were kept apart because they are no part of the device.
         dut.processes.append(&mut self.on_station);
         let stopped = daemon::stop_all(site, &mut dut);
+        let forgotten = if self.serves.swap(false, Ordering::Relaxed) {
+            peers::forget(self, site)
+        } else {
+            Ok(())
+        };
         let cleaned = all(on_each(&site.gateways, |node| {
             let half = Half::of(self.plan_of(site, node), site, node);
             charon::clean(site, node, &half, self.place(node))
         }));
         self.places.clear();
-        stopped.and(cleaned)
+        stopped.and(forgotten).and(cleaned)
     }
 }

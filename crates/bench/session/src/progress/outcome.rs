@@ -3,8 +3,8 @@
 use super::frames::frames_figure;
 use journal::record::{
     DeviceFatigue, DeviceFound, DeviceResult, DeviceSpeed, FatigueSegment, Figures, FramesSeen,
-    HttpResult, KatOutcome, KatRow, Latency, Measured, Outcome, SpeedTrial, ToolParameters,
-    Transfer, TrialRecord, VideoResult, in_brief,
+    HttpResult, IkeResult, KatOutcome, KatRow, Latency, Measured, Outcome, SpeedTrial,
+    ToolParameters, Transfer, TrialRecord, VideoResult, in_brief,
 };
 use plan::LackingCores;
 use units::human;
@@ -56,6 +56,7 @@ fn figure(measured: &Measured) -> String {
         }
         Figures::Http(http) => transactions(http),
         Figures::Video(video) => frames_shown(video),
+        Figures::Ike(ike) => set_ups(ike),
         Figures::Frames(frames) => frames_figure(frames),
         Figures::Device(device) => device_figure(device),
         Figures::None => "nothing".to_owned(),
@@ -71,6 +72,22 @@ fn frames_shown(video: &VideoResult) -> String {
         of(|frames| frames.expected),
         of(|frames| frames.damaged),
         human::counted(lost, "packet")
+    )
+}
+
+fn set_ups(ike: &IkeResult) -> String {
+    let Some(trial) = ike.figures() else {
+        return "no set-ups".to_owned();
+    };
+    let median = trial.latency(500);
+    let median = median.map_or("none".to_owned(), |ns| human::duration_ns(ns as f64));
+    let found = match ike.search {
+        Some(_) => "at most ",
+        None => "",
+    };
+    format!(
+        "{found}{} IKEv2 set-ups/s, {} of {} in time, median {median}",
+        trial.per_s, trial.in_time, trial.intended
     )
 }
 

@@ -7,7 +7,8 @@
 //!
 //! This executable is also the programs that the lab starts: `station`; `encrypt`, which is the
 //! real encryptor; `kme`, the real simulator of KMEs; `frames`, the real generator and
-//! analyser; `http` and `video`, the real parts of applications; `impair`, the real bridge of an
+//! analyser; `http` and `video`, the real parts of applications; `ike-peers`,
+//! the real peers of IKEv2; `impair`, the real bridge of an
 //! impaired path; and `capture`. `null-esp` and `noise-esp` send packets for the tests of sabotage.
 
 mod attacks;
@@ -22,6 +23,7 @@ mod floods;
 mod frames;
 mod hidden;
 mod http;
+mod ike;
 mod impaired;
 mod known;
 mod nat;
@@ -64,6 +66,7 @@ fn main() -> ExitCode {
         ["frames"] => return frame_trial(),
         ["http"] => return http::play(),
         ["video"] => return video::play(),
+        ["ike-peers", "--station"] => return ike::play(&stop_at_sigterm()),
         ["impair"] => return impaired_path(),
         ["capture"] => return capture(),
         ["null-esp"] => {
@@ -93,6 +96,7 @@ fn main() -> ExitCode {
         ("frames", &frames::ALL[..]),
         ("http", &http::ALL[..]),
         ("video", &video::ALL[..]),
+        ("ike", &ike::ALL[..]),
         ("encryptors", &encryptors::ALL[..]),
         ("energy", &energy::ALL[..]),
         ("attacks", &attacks::ALL[..]),

@@ -1,8 +1,8 @@
 //! The measurements of a trial: one kind of figures, with CPU time and evidence.
 
 use super::{
-    Captured, Cpu, DeviceResult, Evidence, FrameResult, HttpResult, Latency, Monitored, Transfer,
-    VideoResult, at_most_one,
+    Captured, Cpu, DeviceResult, Evidence, FrameResult, HttpResult, IkeResult, Latency, Monitored,
+    Transfer, VideoResult, at_most_one,
 };
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 use std::borrow::Cow;
@@ -40,6 +40,8 @@ pub enum Figures {
     Http(Box<HttpResult>),
     /// Video, for `video`.
     Video(VideoResult),
+    /// Set-ups of IKEv2, for `ike`.
+    Ike(Box<IkeResult>),
     /// Frames, for frame tests.
     Frames(Box<FrameResult>),
     /// Crypto devices.
@@ -83,6 +85,15 @@ impl Measured {
         }
     }
 
+    /// The result of an `ike` trial.
+    #[must_use]
+    pub const fn ike(&self) -> Option<&IkeResult> {
+        match &self.figures {
+            Figures::Ike(ike) => Some(ike),
+            _ => None,
+        }
+    }
+
     /// The result of a frame test.
     #[must_use]
     pub const fn frames(&self) -> Option<&FrameResult> {
@@ -112,6 +123,8 @@ struct Wire<'a> {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     video: Option<Cow<'a, VideoResult>>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
+    ike: Option<Cow<'a, IkeResult>>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
     frames: Option<Cow<'a, FrameResult>>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     device: Option<Cow<'a, DeviceResult>>,
@@ -135,6 +148,7 @@ impl Serialize for Measured {
             latency: self.latency().map(Cow::Borrowed),
             http: self.http().map(Cow::Borrowed),
             video: self.video().map(Cow::Borrowed),
+            ike: self.ike().map(Cow::Borrowed),
             frames: self.frames().map(Cow::Borrowed),
             device: self.device().map(Cow::Borrowed),
             cpu: self.cpu,
@@ -157,12 +171,14 @@ impl<'de> Deserialize<'de> for Measured {
             wire.http
                 .map(|found| Figures::Http(Box::new(found.into_owned()))),
             wire.video.map(|found| Figures::Video(found.into_owned())),
+            wire.ike
+                .map(|found| Figures::Ike(Box::new(found.into_owned()))),
             wire.frames
                 .map(|found| Figures::Frames(Box::new(found.into_owned()))),
             wire.device
                 .map(|found| Figures::Device(Box::new(found.into_owned()))),
         ];
-        let keys = "`transfer`, `latency`, `http`, `video`, `frames` and `device`";
+        let keys = "`transfer`, `latency`, `http`, `video`, `ike`, `frames` and `device`";
         Ok(Self {
             figures: at_most_one(found, keys)?.unwrap_or_default(),
             cpu: wire.cpu,
@@ -184,6 +200,7 @@ mod tests {
             Figures::Latency(Latency::default()),
             Figures::Http(Box::default()),
             Figures::Video(VideoResult::default()),
+            Figures::Ike(Box::default()),
             Figures::Frames(Box::default()),
             Figures::Device(Box::default()),
         ];

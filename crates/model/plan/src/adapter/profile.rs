@@ -117,6 +117,8 @@ pub enum Ability {
     Attack,
     /// Put the keys of one side out of step with the other's.
     Desync,
+    /// Serve simulated IKEv2 peers of its own.
+    Peers,
 }
 
 /// Part of a DUT that is in the path.

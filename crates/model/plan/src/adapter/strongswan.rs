@@ -112,6 +112,7 @@ impl StrongSwan {
             Ability::Rekey,
             Ability::Crash,
             Ability::SetUp,
+            Ability::Peers,
         ]);
         profile.packet_limit = (self.data_path == DataPath::Libipsec).then_some(PacketLimit {
             bytes: Self::LIBIPSEC_PACKET_BYTES_MAX,

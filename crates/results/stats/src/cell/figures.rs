@@ -8,6 +8,7 @@ use crate::figures::estimate::Estimate;
 use crate::figures::frames::Verdict;
 use crate::figures::frames::{FrameCell, FrameFigures, FrameInfo, TrafficInfo};
 use crate::figures::http::{HttpFigures, HttpLimit};
+use crate::figures::ike::IkeFigures;
 use crate::figures::latency::LatencyResult;
 use crate::figures::video::VideoFigures;
 use journal::record::{Figures, Measured};
@@ -28,6 +29,8 @@ pub enum CellFigures {
     Http(Option<Box<HttpFigures>>),
     /// Video.
     Video(Option<Box<VideoFigures>>),
+    /// Set-ups of IKEv2.
+    Ike(Option<Box<IkeFigures>>),
     /// A frame test.
     Frames(Box<FrameCell>),
     /// A trial of crypto devices.
@@ -44,6 +47,7 @@ impl CellFigures {
                 Self::Http(HttpFigures::of(cell, test, measured).map(Box::new))
             }
             Measurement::Video(_) => Self::Video(VideoFigures::of(measured).map(Box::new)),
+            Measurement::Ike(test) => Self::Ike(IkeFigures::of(test, measured).map(Box::new)),
             Measurement::Frames(test) => Self::Frames(Box::new(FrameCell::of(test, measured))),
             Measurement::Device(test) => match &cell.dut.adapter {
                 Adapter::Device(devices) => {
@@ -97,6 +101,15 @@ impl CellResult {
     pub fn video(&self) -> Option<&VideoFigures> {
         match &self.figures {
             CellFigures::Video(video) => video.as_deref(),
+            _ => None,
+        }
+    }
+
+    /// The figures of `ike`.
+    #[must_use]
+    pub fn ike(&self) -> Option<&IkeFigures> {
+        match &self.figures {
+            CellFigures::Ike(ike) => ike.as_deref(),
             _ => None,
         }
     }
@@ -165,6 +178,12 @@ pub(crate) fn missing(cell: &Cell, measured: &Measured) -> Option<&'static str> 
             _ => None,
         },
         (Measurement::Video(_), _) => Some("the record holds no video"),
+        (Measurement::Ike(_), Figures::Ike(ike)) => match ike.figures() {
+            None => Some("the record holds no load of set-ups"),
+            Some(trial) if trial.completed == 0 => Some("no set-up completed"),
+            Some(_) => None,
+        },
+        (Measurement::Ike(_), _) => Some("the record holds no set-ups"),
         (Measurement::Frames(_), Figures::Frames(frames)) => match frames.trials[..] {
             [] => Some("the record holds no frame trial"),
             _ => None,
@@ -195,6 +214,8 @@ pub(crate) struct FiguresInfo<'a> {
     http: Option<&'a HttpFigures>,
     /// Video, for `video`; `null` when the cell has no figure.
     video: Option<&'a VideoFigures>,
+    /// Set-ups of IKEv2, for `ike`; `null` when the cell has no figure.
+    ike: Option<&'a IkeFigures>,
     /// The frames, for frame tests.
     traffic: Option<&'a TrafficInfo>,
     /// Figures of a frame test; `null` when the cell has none.
@@ -214,6 +235,7 @@ pub(crate) fn json<S: Serializer>(figures: &CellFigures, serializer: S) -> Resul
         CellFigures::Ping(latency) => info.latency = latency.as_ref(),
         CellFigures::Http(http) => info.http = http.as_deref(),
         CellFigures::Video(video) => info.video = video.as_deref(),
+        CellFigures::Ike(ike) => info.ike = ike.as_deref(),
         CellFigures::Frames(cell) => {
             info.traffic = Some(&cell.traffic);
             info.frames = cell.figures.as_ref().map(FrameInfo::of);

@@ -45,7 +45,7 @@ const PLUGINS: &str = "random nonce openssl kdf pubkey pem x509";
 pub(super) struct Half<'a> {
     pub(super) plan: &'a StrongSwan,
     /// Identity and address.
-    own: (String, String),
+    pub(super) own: (String, String),
     peer: (String, String),
     /// Whether it sets up the tunnels as soon as they are configured.
     pub(super) initiates: bool,
@@ -54,7 +54,7 @@ pub(super) struct Half<'a> {
     /// How long its first tunnel may take; `None`: the default.
     pub(super) ready: Option<Duration>,
     /// Proposal of the IKE SA.
-    proposal: String,
+    pub(super) proposal: String,
     ppk_id: &'a str,
     /// Name of the authority that issued the peer's certificate, if it is known.
     authority: Option<&'static str>,

@@ -1,0 +1,113 @@
+//! IKEv2: set-ups per second, their times and their cost.
+
+pub(crate) mod columns;
+
+use crate::kit::cells::{FORMAT, with_repeats, without_figure};
+use crate::kit::fact::{Fact, Subject};
+use crate::kit::section::Section;
+use crate::kit::table::{Cell, Table};
+use crate::layout::Run;
+use plan::{IkeTest, Measurement};
+use stats::{CellResult, Estimate, IkeFigures};
+use units::human::{data, duration_ns, number};
+
+pub(super) const SECTION: Section = Section::result("ike", "IKEv2 set-ups", |run, out| {
+    out.tables(set_ups(run));
+});
+
+/// Every cell; `None` if no set-ups are measured.
+fn set_ups(run: &Run<'_>) -> Option<Table> {
+    let note = format!(
+        "peers beside gw2 set up tunnels to gw1, each its own, at a rate that does not wait for earlier ones; times \
+         count from the intended start, and failed set-ups as infinitely long; packets and bytes (contents of UDP) \
+         both ways, and CPU time of gw1's processes, by completed set-ups; failures: of all repeats; {FORMAT}"
+    );
+    let figures = [
+        "Rate",
+        "In time",
+        "p50",
+        "p99",
+        "Failed",
+        "Packets",
+        "Bytes",
+        "CPU of gw1",
+    ];
+    let mut table = Table::new("IKEv2 set-ups", note)
+        .labels(["Load", "DUT"])
+        .figures(figures);
+    for cell in &run.results.cells {
+        let Some(test) = test_of(run, cell) else {
+            continue;
+        };
+        // Not the plan's name, which lacks the mark of an insecure device.
+        let labels = [test.in_words(), run.label(&cell.dut)].map(Cell::label);
+        let row = match cell.ike() {
+            Some(found) => row(cell, found),
+            None => without_figure(cell, figures.len()),
+        };
+        table.push(labels.into_iter().chain(row).collect());
+    }
+    table.with_rows()
+}
+
+fn test_of<'r>(run: &'r Run<'_>, cell: &CellResult) -> Option<&'r IkeTest> {
+    match &run.planned(cell)?.measurement {
+        Measurement::Ike(test) => Some(test),
+        _ => None,
+    }
+}
+
+fn rate(found: &IkeFigures) -> String {
+    let rate = number(found.offered_per_s.mean);
+    // All rates of the search were carried.
+    let is_open = found.is_searched && found.refused_per_s.is_none();
+    if is_open {
+        format!("≥ {rate}/s")
+    } else {
+        format!("{rate}/s")
+    }
+}
+
+fn row(cell: &CellResult, found: &IkeFigures) -> Vec<Cell> {
+    let time = |estimate: &Option<Estimate>| {
+        let mean = estimate.as_ref().map(|it| duration_ns(it.mean));
+        Cell::or_missing(mean)
+    };
+    let failed: u64 = found.failed.values().sum();
+    let most = found.failed.iter().max_by_key(|(_, count)| **count);
+    let failed = match most {
+        None => "0".to_owned(),
+        Some((name, _)) => format!("{failed} of {} ({name})", found.intended),
+    };
+    vec![
+        Cell::plain(with_repeats(rate(found), cell)),
+        Cell::plain(format!("{} %", number(100.0 * found.in_time_ratio.mean))),
+        time(&found.p50_ns),
+        time(&found.p99_ns),
+        Cell::plain(failed),
+        Cell::plain(number(found.datagrams_each.mean)),
+        Cell::plain(data(found.bytes_each.mean)),
+        time(&found.gateway_cpu_each_ns),
+    ]
+}
+
+/// The highest rate of a device, over its cells.
+pub(super) fn facts(of: &Subject<'_>) -> Vec<Fact> {
+    let (run, device) = (of.run, of.device);
+    let of_device = run.results.cells.iter().filter(|cell| cell.dut == device);
+    let found = of_device.filter_map(CellResult::ike);
+    let highest = found.max_by(|one, other| {
+        let [one, other] = [one, other].map(|it| it.completed_per_s.mean);
+        one.total_cmp(&other)
+    });
+    let fact = highest.map(|found| Fact {
+        label: "IKEv2".to_owned(),
+        figure: number(found.completed_per_s.mean),
+        unit: "set-ups/s".to_owned(),
+        range: String::new(),
+        detail: found.p99_ns.as_ref().map_or_else(String::new, |p99| {
+            format!("99 % within {}", duration_ns(p99.mean))
+        }),
+    });
+    fact.into_iter().collect()
+}
