@@ -276,7 +276,7 @@ fn rows_of_clear_traffic_have_no_encapsulation_and_sizes_of_their_names_count() 
     let watts = "| Power consumption [W] | 1,350 | 1,480 |\n| Maximum power | 35–39 W | 40 W |\n";
     let found = checked(&table(
         "unit = \"Mbit/s\"\n",
-        &format!("{watts}| Throughput | 9,700 | 9,800 |\n"),
+        &format!("{watts}| Throughput | 9700 | 9800 |\n"),
     ));
     assert_eq!((found.figures, rules(&found)), (2, vec![]));
     let remarks = remarks(&found);

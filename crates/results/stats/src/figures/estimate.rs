@@ -66,8 +66,8 @@ pub enum Interval95 {
 impl Interval95 {
     fn of(values: &[f64]) -> Self {
         match interval_95(values) {
-            // No figure is negative. With a repeat of 0 the interval is of the arithmetic mean, which
-            // may reach below 0.
+            // No figure is negative, and the interval of an arithmetic mean, as with a repeat of 0,
+            // could reach below 0.
             Some((low, high)) if values.iter().all(|value| *value >= 0.0) => Self::StudentT {
                 low: low.max(0.0),
                 high,
