@@ -108,6 +108,7 @@ pub(super) fn facts(of: &Subject<'_>) -> Vec<Fact> {
         detail: found.p99_ns.as_ref().map_or_else(String::new, |p99| {
             format!("99 % within {}", duration_ns(p99.mean))
         }),
+        brief: String::new(),
     });
     fact.into_iter().collect()
 }
