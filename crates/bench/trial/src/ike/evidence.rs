@@ -183,7 +183,8 @@ mod tests {
         assert_eq!(failed(|_| {}), Vec::<String>::new());
         // Established at the gateway, and late at the peer.
         assert_eq!(failed(|it| it.gateway.half_open = 0), Vec::<String>::new());
-        let cases: [(fn(&mut IkeTrial), &str); 6] = [
+        type Change = fn(&mut IkeTrial);
+        let cases: [(Change, &str); 6] = [
             (|it| it.late_p99_ns = LATE_NS_MAX + 1, "schedule-kept"),
             (|it| it.started = 99, "schedule-kept"),
             (|it| it.generator_lost = 1, "schedule-kept"),
