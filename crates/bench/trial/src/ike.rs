@@ -111,7 +111,7 @@ struct Around {
 }
 
 /// The place of the load with the figures, the search, and the readings around that load.
-type Found = (usize, Option<IkeSearch>, Around);
+type FigureLoad = (usize, Option<IkeSearch>, Around);
 
 struct Peers<'a> {
     bench: &'a dyn Bench,
@@ -124,7 +124,7 @@ struct Peers<'a> {
 }
 
 impl Peers<'_> {
-    fn measure(&mut self) -> Result<Found, TrialError> {
+    fn measure(&mut self) -> Result<FigureLoad, TrialError> {
         if let Some(per_s) = self.test.setups_per_s {
             let around = self.offer_on_time(per_s)?;
             return Ok((self.trials.len() - 1, None, around));

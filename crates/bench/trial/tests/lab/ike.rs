@@ -82,5 +82,7 @@ fn the_highest_rate_is_searched_and_confirmed() {
     let search = found.search.unwrap();
     assert_eq!((search.lower_per_s, search.upper_per_s), (Some(4), None));
     assert_eq!(found.figures().unwrap().per_s, 4);
-    assert_eq!(found.trials.len(), 2);
+    // A load is offered again if the generator was late.
+    assert!(found.trials.len() >= 2, "{:?}", found.trials);
+    assert!(found.trials.iter().all(|trial| trial.per_s == 4));
 }
