@@ -61,6 +61,7 @@ fn open(run: &str) -> Result<Journal, String> {
         Some("limits") => Ok(fixture::limits()),
         Some("quick") => Ok(fixture::quick()),
         Some("http") => Ok(fixture::http()),
+        Some("ike") => Ok(fixture::ike()),
         Some("troubled") => Ok(fixture::troubled()),
         Some("in-progress") => Ok(fixture::in_progress()),
         Some("empty") => Ok(fixture::empty()),

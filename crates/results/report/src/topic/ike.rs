@@ -3,15 +3,20 @@
 pub(crate) mod columns;
 
 use crate::kit::cells::{FORMAT, with_repeats, without_figure};
+use crate::kit::chart::bars::{self, Bar, Lying};
 use crate::kit::fact::{Fact, Subject};
+use crate::kit::format::Scale;
 use crate::kit::section::Section;
 use crate::kit::table::{Cell, Table};
 use crate::layout::Run;
+use maud::Markup;
 use plan::{IkeTest, Measurement};
 use stats::{CellResult, Estimate, IkeFigures};
 use units::human::{data, duration_ns, number};
 
 pub(super) const SECTION: Section = Section::result("ike", "IKEv2 set-ups", |run, out| {
+    let how = "Solid: set-ups completed per second. Striped: offered ones that were not completed in that time.";
+    out.chart("IKEv2 set-ups per second", how, || chart(run, "ike-rates"));
     out.tables(set_ups(run));
 });
 
@@ -111,4 +116,29 @@ pub(super) fn facts(of: &Subject<'_>) -> Vec<Fact> {
         brief: String::new(),
     });
     fact.into_iter().collect()
+}
+
+/// Completed and offered set-ups per second; `None` without a figure.
+fn chart(run: &Run<'_>, id: &str) -> Option<Markup> {
+    let cells = run.results.cells.iter();
+    let bars = cells.filter_map(|cell| {
+        let test = test_of(run, cell)?;
+        let figure = cell.ike().map(|found| Lying {
+            offered: Some(found.offered_per_s.mean),
+            ..Lying::of(&found.completed_per_s, rate(found))
+        });
+        Some(Bar {
+            setting: test.in_words(),
+            name: run.label(&cell.dut),
+            cell,
+            figure,
+        })
+    });
+    let bars: Vec<Bar<'_>> = bars.collect();
+    let words = (
+        "IKEv2 set-ups per second",
+        "set-ups per second",
+        "not completed",
+    );
+    bars::draw(run, id, words, &bars, |_| Scale::plain())
 }

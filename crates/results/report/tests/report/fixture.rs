@@ -27,6 +27,8 @@ mod frames;
 mod hostile;
 #[path = "fixture/http.rs"]
 mod http;
+#[path = "fixture/ike.rs"]
+mod ike;
 #[path = "fixture/maker.rs"]
 mod maker;
 #[path = "fixture/monitored.rs"]
@@ -488,4 +490,20 @@ fn environment() -> Environment {
         ]),
         engines: map(&[("aws-lc", "1.19.0"), ("ipsec-mb", "1.3.0")]),
     }
+}
+
+/// Set-ups of IKEv2 at a given rate and at the highest one.
+pub(crate) fn ike() -> Journal {
+    const TEXT: &str = "\
+campaign: ike
+repeats: 3
+duts: [strongswan: { data_path: libipsec }]
+calibrate: off
+trials:
+  - ike: { mtu: 1400 B, setups_per_s: [20, max], up_to: 400 }
+";
+    let campaign = campaign::from_text("ike.yaml", TEXT).unwrap();
+    let lab = campaign::lab_from_text("l.yaml", "lab: l\n").unwrap();
+    let plan = campaign.plan(&lab, &HostFacts { cores: 8 }).unwrap();
+    Maker::new(plan).finish()
 }

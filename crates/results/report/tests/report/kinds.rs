@@ -34,6 +34,7 @@ fn campaigns() -> Vec<Journal> {
     vec![
         fixture::Maker::new(plan).finish(),
         fixture::http(),
+        fixture::ike(),
         fixture::disturbed(),
         fixture::soak(),
         fixture::cards(),
