@@ -1,7 +1,7 @@
 //! IP prefixes.
 
 use std::fmt;
-use std::net::IpAddr;
+use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 
 /// An IP prefix in CIDR form whose host bits are zero, for example `10.1.0.0/24`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
@@ -39,6 +39,22 @@ impl Prefix {
     #[must_use]
     pub const fn address(self) -> IpAddr {
         self.address
+    }
+
+    /// Its last address, with all host bits set.
+    #[must_use]
+    pub fn last(self) -> IpAddr {
+        let length = u32::from(self.length);
+        match self.address {
+            IpAddr::V4(first) => {
+                let hosts = u32::MAX.checked_shr(length).unwrap_or(0);
+                Ipv4Addr::from_bits(first.to_bits() | hosts).into()
+            }
+            IpAddr::V6(first) => {
+                let hosts = u128::MAX.checked_shr(length).unwrap_or(0);
+                Ipv6Addr::from_bits(first.to_bits() | hosts).into()
+            }
+        }
     }
 
     /// Its length in bits.

@@ -93,15 +93,12 @@ pub(crate) trait Adapter: Send + Sync {
 
     /// Serves simulated IKEv2 peers from now on.
     fn serve_peers(&self, site: &Site<'_>) -> Result<PeersGateway> {
-        Err(site.error("has no IKEv2 for simulated peers\nhelp: measure `strongswan` with `ike`"))
+        Err(serves_no_peers(site))
     }
 
     /// IKE SAs of the gateway that serves them, by its own count.
     fn ike_sas(&self, site: &Site<'_>) -> Result<IkeSas> {
-        self.serve_peers(site).map(|_| IkeSas {
-            all: 0,
-            half_open: 0,
-        })
+        Err(serves_no_peers(site))
     }
 
     /// Performs an action on it and updates `dut.processes`.
@@ -130,6 +127,10 @@ pub(crate) trait Adapter: Send + Sync {
 
     /// Stops it, dead or alive; returns an error if it was dead.
     fn stop(&mut self, site: &Site<'_>, dut: RunningDut) -> Result<()>;
+}
+
+fn serves_no_peers(site: &Site<'_>) -> LabError {
+    site.error("has no IKEv2 for simulated peers\nhelp: measure `strongswan` with `ike`")
 }
 
 /// The adapter for a DUT.

@@ -4,7 +4,7 @@ use crate::words::time;
 use serde::{Deserialize, Serialize};
 use std::time::Duration;
 
-/// A trial of IKEv2. Simulated peers on station A set up tunnels to gw1, each its own.
+/// A trial of IKEv2. Simulated peers beside gw2 set up tunnels to gw1, each its own.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct IkeTest {
     /// Set-ups offered per second, whether earlier ones are over or not; `None`: the highest rate

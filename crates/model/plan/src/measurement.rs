@@ -79,7 +79,7 @@ pub enum Measurement {
     Http(HttpTest),
     /// Video, played by A from B.
     Video(VideoTest),
-    /// Set-ups of IKEv2 by simulated peers on A.
+    /// Set-ups of IKEv2 by simulated peers beside gw2.
     Ike(IkeTest),
     /// Ethernet frames of exact size by Cipherbench's generator and analyser.
     Frames(FrameTest),

@@ -166,8 +166,7 @@ impl Comparison {
     /// compared with anything.
     #[must_use]
     pub fn is_empty(&self) -> bool {
-        let is_alone = self.pairs.is_empty();
-        !is_alone && self.pairs.iter().all(|pair| pair.changes.is_empty())
+        !self.pairs.is_empty() && self.pairs.iter().all(|pair| pair.changes.is_empty())
     }
 
     /// As JSON, indented, with the keys of these types.

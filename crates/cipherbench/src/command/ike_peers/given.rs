@@ -8,6 +8,7 @@ use ::ike_peers::{
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, UdpSocket};
 use std::path::Path;
 use std::time::Duration;
+use yaml::Prefix;
 
 const FILE_BYTES_MAX: usize = 1 << 20;
 /// IKE's two ports (RFC 7296 section 2).
@@ -93,10 +94,8 @@ fn load(given: &Peers) -> Load {
 fn authentication(text: &str, trusted: Option<&Path>) -> Result<Authentication, Failure> {
     match text.split_once(':') {
         Some(("psk", path)) => {
-            let key = read(path.as_ref())?;
-            Ok(Authentication::SharedKey(Hidden(
-                key.trim_end_matches(['\n', '\r']).to_owned(),
-            )))
+            let key = secret(path.as_ref())?;
+            Ok(Authentication::SharedKey(key))
         }
         Some(("certificates", folder)) => {
             let folder = Path::new(folder);
@@ -123,12 +122,17 @@ fn ppk(text: &str, given: &Peers) -> Result<Ppk, Failure> {
     let (identity, path) = text
         .split_once(':')
         .ok_or_else(|| wrong(&format!("`--ppk {text}` has no file"), help))?;
-    let key = read(path.as_ref())?;
     Ok(Ppk {
         identity: identity.to_owned(),
-        key: Hidden(key.trim_end_matches(['\n', '\r']).to_owned()),
+        key: secret(path.as_ref())?,
         required: given.ppk_required,
     })
+}
+
+/// A key as text, without the end of its line.
+fn secret(path: &Path) -> Result<Hidden, Failure> {
+    let key = read(path)?;
+    Ok(Hidden(key.trim_end_matches(['\n', '\r']).to_owned()))
 }
 
 fn read(path: &Path) -> Result<String, Failure> {
@@ -188,33 +192,12 @@ fn own_address(gateway: IpAddr) -> Result<IpAddr, Failure> {
 
 /// The first and the last address of a network.
 fn network(option: &str, text: &str) -> Result<(IpAddr, IpAddr), Failure> {
-    let range = || {
-        let (address, prefix) = text.split_once('/')?;
-        let prefix: u32 = prefix.parse().ok()?;
-        Some(match address.parse().ok()? {
-            IpAddr::V4(address) => {
-                let hosts = u32::MAX
-                    .checked_shr(prefix)
-                    .or((prefix == u32::BITS).then_some(0))?;
-                let first = address.to_bits() & !hosts;
-                (
-                    Ipv4Addr::from_bits(first).into(),
-                    Ipv4Addr::from_bits(first | hosts).into(),
-                )
-            }
-            IpAddr::V6(address) => {
-                let hosts = u128::MAX
-                    .checked_shr(prefix)
-                    .or((prefix == u128::BITS).then_some(0))?;
-                let first = address.to_bits() & !hosts;
-                (
-                    Ipv6Addr::from_bits(first).into(),
-                    Ipv6Addr::from_bits(first | hosts).into(),
-                )
-            }
-        })
-    };
-    range().ok_or_else(|| not_a_network(option, text))
+    let prefix = text.split_once('/').and_then(|(address, length)| {
+        // Host bits may be set: it is the network that contains the address.
+        Prefix::around(address.parse().ok()?, length.parse().ok()?)
+    });
+    let prefix = prefix.ok_or_else(|| not_a_network(option, text))?;
+    Ok((prefix.address(), prefix.last()))
 }
 
 /// The number of addresses from one to another, up to what a spec can have.

@@ -1,7 +1,7 @@
 //! Cells that tables of several topics have: figures with their marks, reasons for the absence of
 //! a figure, ratios, and the labels of a set's cells.
 
-use super::format::{Scale, bit_rate, interval_ends, percent, ratio, si};
+use super::format::{Scale, bit_rate, percent, ratio, si};
 use super::table::{Cell, LATE_MARK, Table, joined};
 use crate::layout::{Point, Protocol, Run, Set, payload_name};
 use journal::record::in_brief;
@@ -247,7 +247,7 @@ pub(crate) fn change(ratio: f64) -> String {
 
 /// `401–403 kpps`, or a note that a single repeat has no interval.
 pub(crate) fn interval(estimate: &Estimate, scale: &Scale) -> Cell {
-    match interval_ends(estimate) {
+    match estimate.interval_95.ends() {
         Some((low, high)) => Cell::plain(format!("{}–{}", scale.number(low), scale.value(high))),
         None => Cell::absent(format!("n = {}: no interval", estimate.n)),
     }

@@ -28,7 +28,7 @@ pub(crate) use font::Font;
 pub(crate) use label::{Anchor, Spot};
 pub(crate) use svg::{Key, Svg, WIDTH};
 
-use super::format::{Scale, interval_ends};
+use super::format::Scale;
 use crate::order::largest;
 use stats::{CellResult, Estimate, Status};
 
@@ -70,7 +70,7 @@ pub(crate) fn hover(dut: &str, setting: &str, scale: &Scale, found: &Estimate) -
 
 /// A figure with its unit and the 95 % interval of its mean.
 pub(crate) fn with_interval(scale: &Scale, found: &Estimate) -> String {
-    let interval = interval_ends(found).map(|(low, high)| {
+    let interval = found.interval_95.ends().map(|(low, high)| {
         format!(
             "; 95 % interval {}–{}",
             scale.number(low),

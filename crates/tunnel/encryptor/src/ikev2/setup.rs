@@ -270,7 +270,7 @@ fn ranges(selectors: &Selectors) -> (Vec<AddressRange>, Vec<AddressRange>) {
         protocol: selectors.protocol.unwrap_or(0),
         ports: (*ports.start(), *ports.end()),
         first: prefix.address(),
-        last: last(*prefix),
+        last: prefix.last(),
     };
     let everything = [
         IpAddr::V4(Ipv4Addr::UNSPECIFIED),
@@ -290,18 +290,4 @@ fn ranges(selectors: &Selectors) -> (Vec<AddressRange>, Vec<AddressRange>) {
     let remote = selectors.remote.iter();
     let remote = remote.map(|it| range(it, &selectors.remote_ports));
     (local.collect(), remote.collect())
-}
-
-/// The last address of a network.
-fn last(prefix: Prefix) -> IpAddr {
-    match prefix.address() {
-        IpAddr::V4(first) => {
-            let hosts = u32::MAX.checked_shr(prefix.length().into()).unwrap_or(0);
-            Ipv4Addr::from_bits(first.to_bits() | hosts).into()
-        }
-        IpAddr::V6(first) => {
-            let hosts = u128::MAX.checked_shr(prefix.length().into()).unwrap_or(0);
-            Ipv6Addr::from_bits(first.to_bits() | hosts).into()
-        }
-    }
 }
