@@ -1,11 +1,13 @@
 //! Trials that a busy machine spoils are repeated, and after that the test is skipped, loudly.
 //!
 //! The record of a trial decides whether the machine was the cause: each failed check must be one
-//! that a busy machine fails. A test that fails for any other reason fails, unless the hypervisor
-//! took the machine's time away meanwhile: then a limit of time may have ended anything.
+//! that a busy machine fails. A test that fails for any other reason beside other tests is made
+//! again alone, and fails if it does so there too, unless the hypervisor took the machine's time
+//! away meanwhile: then a limit of time may have ended anything.
 
 use std::any::Any;
 use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
+use std::sync::{PoisonError, RwLock};
 
 /// Repeats of a test that a busy machine spoilt.
 pub const REPEATS: usize = 3;
@@ -95,12 +97,17 @@ fn repeated_after<P: Into<String> + 'static, T>(
     Err(spoilt.join("; again: "))
 }
 
-/// Runs a test of a laboratory, repeated as by [`repeated`], and also while it fails on a machine
-/// that the hypervisor takes away; returns why it was skipped, if it was.
+/// Held by each test of a laboratory: shared while others may run beside it, exclusively by a test
+/// that is made again alone.
+static BESIDE_OTHERS_HERE: RwLock<()> = RwLock::new(());
+
+/// Runs a test of a laboratory, repeated as by [`repeated`], again alone if it fails beside others,
+/// and also while it fails on a machine that the hypervisor takes away; returns why it was skipped,
+/// if it was.
 pub fn skipped_in_lab(repeats: usize, mut test: impl FnMut()) -> Option<String> {
     let mut watched = || {
         let before = ticks();
-        let Err(payload) = catch_unwind(AssertUnwindSafe(&mut test)) else {
+        let Err(payload) = catch_unwind(AssertUnwindSafe(|| again_alone(&mut test))) else {
             return;
         };
         let stolen = stolen_share(before, ticks());
@@ -118,6 +125,28 @@ pub fn skipped_in_lab(repeats: usize, mut test: impl FnMut()) -> Option<String> 
     reported(
         repeated_after::<Stolen, _>(STOLEN_REPEATS, || repeated(repeats, &mut watched)).flatten(),
     )
+}
+
+/// Runs a test beside others, and alone if it fails there.
+fn again_alone(test: &mut impl FnMut()) {
+    let shared = BESIDE_OTHERS_HERE.read();
+    let outcome = catch_unwind(AssertUnwindSafe(&mut *test));
+    drop(shared);
+    let Err(payload) = outcome else {
+        return;
+    };
+    if payload.is::<TooBusy>() {
+        resume_unwind(payload);
+    }
+    eprintln!(
+        "it failed beside other tests and is made again alone: {}",
+        words(&*payload)
+    );
+    // What it guards is nothing that a panic could have left half done.
+    let _alone = BESIDE_OTHERS_HERE
+        .write()
+        .unwrap_or_else(PoisonError::into_inner);
+    test();
 }
 
 /// A failure that the hypervisor may have caused.
@@ -198,6 +227,28 @@ mod tests {
             repeated_after::<Stolen, ()>(STOLEN_REPEATS, || resume_unwind(Box::new("a bug")))
         });
         assert_eq!(words(&*fails.unwrap_err()), "a bug");
+    }
+
+    #[test]
+    fn a_test_that_fails_beside_others_fails_if_it_does_so_alone() {
+        let made = Cell::new(0);
+        let fails_until = |good: usize| {
+            made.set(0);
+            catch_unwind(AssertUnwindSafe(|| {
+                again_alone(&mut || {
+                    made.set(made.get() + 1);
+                    if made.get() < good {
+                        resume_unwind(Box::new("a bug"));
+                    }
+                });
+            }))
+        };
+        assert!(fails_until(1).is_ok() && made.get() == 1);
+        assert!(fails_until(2).is_ok() && made.get() == 2);
+        let payload = fails_until(9).unwrap_err();
+        assert_eq!((words(&*payload), made.get()), ("a bug", 2));
+        // Nor does that failure keep others from being alone.
+        assert!(fails_until(2).is_ok());
     }
 
     #[test]

@@ -169,7 +169,7 @@ impl TestLab {
 
 /// The test that runs beside this one, or a box that plays a device on this machine, is to the
 /// tester another program: whether others are noticed has a test of its own.
-fn is_other_test(reason: &str) -> bool {
+pub(crate) fn is_other_test(reason: &str) -> bool {
     reason.starts_with("machine-was-ours")
 }
 
