@@ -84,7 +84,7 @@ bench-report: build ## Time and memory of `report` and `compare` on runs of 10 0
 bench-search: ## Trials and time of each search on simulated devices
 	cargo run --release --locked --package cipherbench-search --example compare
 
-bisect-lab: ## Bisect a delay of 2 % in our encryptor at one of 32 commits, in a real lab (root; CIPHERBENCH_PAIRS=800; up to an hour)
+bisect-lab: ## Bisect a delay in our encryptor at one of 32 commits, in a real lab (root; CIPHERBENCH_DELAY=2 per cent, CIPHERBENCH_PAIRS=800; up to an hour)
 	cargo test --locked --package cipherbench --test cli -- --ignored a_delay_of_2_percent
 
 bisect-power: ## How often a bisection finds the changed one of simulated versions, accuses another, and how long it takes (ARGS=1000: bisections)

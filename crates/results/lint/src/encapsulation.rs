@@ -160,6 +160,47 @@ pub(crate) fn is_without_tunnel(name: &str) -> bool {
     is_stated || words().any(|word| CLEAR.contains(&word)) && !names_tunnel(&name)
 }
 
+/// Whether a name is of the link without a tunnel and of nothing else. Stricter than
+/// [`is_without_tunnel`]: a baseline may be an older version, and `plain OpenVPN` a tunnel.
+pub(crate) fn is_bare_link(name: &str) -> bool {
+    let name = name.to_lowercase();
+    let words = name.split(|is: char| !is.is_alphanumeric());
+    let words: Vec<&str> = words.filter(|word| !word.is_empty()).collect();
+    match words.as_slice() {
+        [] => false,
+        [word] => BARE.contains(word),
+        [first, rest @ ..] => {
+            let is_bare = BARE.contains(first) && rest.iter().all(|it| PATH.contains(it));
+            let is_without =
+                ["no", "without"].contains(first) && rest.iter().all(|it| PROTECTION.contains(it));
+            is_bare || is_without
+        }
+    }
+}
+
+/// Words for a path without a tunnel …
+const BARE: [&str; 7] = [
+    "bare",
+    "clear",
+    "cleartext",
+    "direct",
+    "plain",
+    "plaintext",
+    "unencrypted",
+];
+/// … that may precede these …
+const PATH: [&str; 6] = ["connection", "ip", "line", "link", "path", "traffic"];
+/// … and what it is without.
+const PROTECTION: [&str; 7] = [
+    "a",
+    "device",
+    "encryption",
+    "encryptor",
+    "ipsec",
+    "tunnel",
+    "vpn",
+];
+
 /// Whether a name is of any tunnel: `IPsec VPN throughput`.
 pub(crate) fn names_tunnel(name: &str) -> bool {
     let lower = name.to_lowercase();
@@ -189,6 +230,16 @@ pub(crate) fn named_in(text: &str) -> Option<&'static str> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn the_bare_link_has_names_of_its_own() {
+        for name in ["plain", "Direct link", "no encryption", "without a VPN"] {
+            assert!(is_bare_link(name), "{name}");
+        }
+        for name in ["plain OpenVPN", "baseline", "no NAT", "direct I/O", ""] {
+            assert!(!is_bare_link(name), "{name}");
+        }
+    }
 
     #[test]
     fn the_least_added_bytes_are_those_of_the_formats() {

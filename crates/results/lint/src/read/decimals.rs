@@ -55,21 +55,32 @@ pub(super) fn of(
     if !is_both && !is_point && (whole.decimal().is_some() || !found.unclear_comma) {
         return Some(whole.decimal().unwrap_or(Decimal::Point));
     }
+    if is_both {
+        let shows = |decimal: Decimal| {
+            let mut cells = column.cells.iter();
+            cells.find(|(text, _)| Evidence::of(text).decimal() == Some(decimal))
+        };
+        let ((comma, place), (point, _)) = (shows(Decimal::Comma)?, shows(Decimal::Point)?);
+        source.mistake(
+            place,
+            format!(
+                "column `{}` has two decimal marks: the comma of `{comma}` and the point of `{point}`",
+                column.name
+            ),
+            "write one of them in all cells of the column",
+        );
+        return None;
+    }
     let (mark, sign) = if is_point {
         ('.', "point")
     } else {
         (',', "comma")
     };
-    let why = if found.point {
-        "the column has points too"
-    } else {
-        "it may separate thousands"
-    };
     let (text, place) = with_mark(column, mark)?;
     source.mistake(
         &place,
         format!(
-            "the {sign} of `{text}` in column `{}` is ambiguous: {why}",
+            "the {sign} of `{text}` in column `{}` is ambiguous: it may separate thousands",
             column.name
         ),
         "add `decimal = \"comma\"` or `decimal = \"point\"` to the table's keys",

@@ -2,6 +2,7 @@
 
 use super::rates::{percent, scale};
 use crate::document::{Cell, Document, Table};
+use crate::encapsulation::is_bare_link;
 use crate::finding::{Finding, Likeness, Rule};
 use units::human::number;
 
@@ -12,54 +13,103 @@ const EQUAL_SHARE: f64 = 0.05;
 /// … and half of the pairs by no more than this.
 const EQUAL_MEDIAN_SHARE: f64 = 0.01;
 
-/// Cells that are faster with the device than without it, beyond the deviations of both.
+/// Cells that are faster with the device than without it, beyond the deviations of both: of the
+/// table's `baseline`, or without one in its row or column for the bare link.
 pub(super) fn faster(document: &Document, table: &Table) -> Vec<Finding> {
-    let Some(baseline) = table
-        .baseline
-        .as_ref()
-        .and_then(|it| document.table(&it.id))
-    else {
+    let Some(baseline) = &table.baseline else {
+        return faster_than_clear(table);
+    };
+    let Some(baseline) = document.table(&baseline.id) else {
         return Vec::new();
     };
+    let place = format!("in table {}", baseline.id);
     let faster = table.cells().filter_map(|with| {
         let without = baseline.cell(&with.row.name, &with.column.name)?;
-        // Rounding and deviation of both sides work against the finding: only a gap between the
-        // intervals counts.
-        let low = with.rate()?.low - with.figure.deviation_max() * scale(&with);
-        let high = without.rate()?.high + without.figure.deviation_max() * scale(&without);
-        // The margin is for errors of scaling, as between 1.07 Gbit/s and 1070 Mbit/s.
-        if low <= high * (1.0 + 1e-9) {
-            return None;
-        }
-        let ratio = with.figure.value * scale(&with) / (without.figure.value * scale(&without));
-        let is_little = ratio <= 1.0 + FASTER_MIN;
-        Some(Finding {
-            rule: if is_little { Rule::FasterByLittle } else { Rule::FasterWithDevice },
-            likeness: Some(Likeness {
-                ratio,
-                bytes: None,
-                against: format!("{} ({})", without.shown(), without.name()),
-            }),
-            place: with.figure.place.clone(),
-            subject: with.name(),
-            arithmetic: format!(
-                "{} with the device, {} without it in table {} ({})",
-                with.shown(),
-                without.shown(),
-                baseline.id,
-                percent(ratio - 1.0),
-            ),
-            meaning: if is_little { format!(
-                    "a device in the path makes nothing faster, and repeats of one measurement differ by {} %: a loss \
-                     by the device below that is not visible",
-                    number(FASTER_MIN * 100.0)
-                ) } else { "a device in the path makes nothing faster: the measurement without it was not at its \
-                          highest, or the stations were tuned in between. A loss by the device below that is not \
-                          visible"
-                    .to_owned() },
-        })
+        faster_by(&with, &without, &place)
     });
     faster.collect()
+}
+
+/// Compares the rows, or else the columns, of a table with the one that is named after the bare
+/// link.
+fn faster_than_clear(table: &Table) -> Vec<Finding> {
+    // Devices of our own results are compared with all their repeats elsewhere.
+    if table.is_result {
+        return Vec::new();
+    }
+    let columns = || table.columns.iter().filter(|it| is_bare_link(&it.words));
+    let mut rows = table.rows.iter().filter(|row| is_bare_link(&row.device));
+    let found: Vec<Option<Finding>> = match (rows.next(), rows.next()) {
+        (Some(clear), None) => {
+            let place = format!("in row {}", clear.name);
+            let others = table.cells().filter(|cell| cell.row.name != clear.name);
+            let compared = others.map(|with| {
+                let mut clear = table.cells_of(clear);
+                let without = clear.find(|it| std::ptr::eq(it.column, with.column))?;
+                faster_by(&with, &without, &place)
+            });
+            compared.collect()
+        }
+        (None, _) if columns().count() == 1 => {
+            let compared = table.cells().map(|with| {
+                let mut row = table.cells_of(with.row);
+                let without = row.find(|it| is_bare_link(&it.column.words))?;
+                let is_other = !std::ptr::eq(without.column, with.column);
+                let place = format!("in column {}", without.column.name);
+                faster_by(&with, &without, &place).filter(|_| is_other)
+            });
+            compared.collect()
+        }
+        _ => Vec::new(),
+    };
+    found.into_iter().flatten().collect()
+}
+
+/// The finding that a cell with the device is faster than the one without it.
+fn faster_by(with: &Cell<'_>, without: &Cell<'_>, place: &str) -> Option<Finding> {
+    let kind = |cell: &Cell<'_>| Some((cell.unit()?.quantity, cell.own_layer(), cell.row.size));
+    if kind(with) != kind(without) {
+        return None;
+    }
+    // Rounding and deviation of both sides work against the finding: only a gap between the
+    // intervals counts.
+    let low = with.rate()?.low - with.figure.deviation_max() * scale(with);
+    let high = without.rate()?.high + without.figure.deviation_max() * scale(without);
+    // The margin is for errors of scaling, as between 1.07 Gbit/s and 1070 Mbit/s.
+    if low <= high * (1.0 + 1e-9) {
+        return None;
+    }
+    let ratio = with.figure.value * scale(with) / (without.figure.value * scale(without));
+    let is_little = ratio <= 1.0 + FASTER_MIN;
+    let (rule, meaning) = if is_little {
+        let share = number(FASTER_MIN * 100.0);
+        let meaning = format!(
+            "a device in the path makes nothing faster, and repeats of one measurement differ by {share} %: a loss \
+                 by the device below that is not visible"
+        );
+        (Rule::FasterByLittle, meaning)
+    } else {
+        let meaning = "a device in the path makes nothing faster: the measurement without it was not at its \
+             highest, or the stations were tuned in between. A loss by the device below that is not visible";
+        (Rule::FasterWithDevice, meaning.to_owned())
+    };
+    Some(Finding {
+        rule,
+        likeness: Some(Likeness {
+            ratio,
+            bytes: None,
+            against: format!("{} ({})", without.shown(), without.name()),
+        }),
+        place: with.figure.place.clone(),
+        subject: with.name(),
+        arithmetic: format!(
+            "{} with the device, {} without it {place} ({})",
+            with.shown(),
+            without.shown(),
+            percent(ratio - 1.0),
+        ),
+        meaning,
+    })
 }
 
 /// Baselines without deviations, to which tables with deviations are compared.

@@ -105,7 +105,7 @@ fn a_decimal_comma_is_read_where_it_is_certain_and_asked_for_elsewhere() {
     refused(
         "t.csv",
         &table(["49,2", "1.5"]),
-        "the column has points too",
+        "column `64` has two decimal marks: the comma of `49,2` and the point of `1.5`",
         ":4:3",
         "decimal",
     );

@@ -258,6 +258,32 @@ fn a_device_that_is_faster_by_little_is_a_note() {
 }
 
 #[test]
+fn a_row_or_column_of_the_bare_link_is_the_baseline_of_its_table() {
+    let row = "| path | 512 B [Mbit/s] | 1518 B [Mbit/s] |\n|---|---|---|\n| plain | 610 | 930 |\n\
+               | box | 640 | 900 |\n| plain OpenVPN | 300 | 320 |\n";
+    let faster = checked("t.md", row);
+    assert_eq!(
+        found(&faster),
+        [(Rule::FasterWithDevice, "table 1, row box, 512 B")]
+    );
+    assert!(
+        faster.findings[0]
+            .arithmetic
+            .contains("640 Mbit/s with the device, 610 Mbit/s without it in row plain"),
+        "{}",
+        faster.findings[0].arithmetic
+    );
+    let column = "| test | no VPN [Mbit/s] | VPN [Mbit/s] |\n|---|---|---|\n| down | 610 | 640 |\n| up | 610 | 500 |\n";
+    assert_eq!(
+        found(&checked("t.md", column)),
+        [(Rule::FasterWithDevice, "table 1, row down, VPN [Mbit/s]")]
+    );
+    // Neither two bare rows nor other quantities are compared.
+    let others = "| path | rate |\n|---|---|\n| plain | 610 Mbit/s |\n| box | 640 kpps |\n";
+    assert_eq!(found(&checked("t.md", others)), []);
+}
+
+#[test]
 fn percentiles_and_extremes_out_of_order_are_errors() {
     let checked = checked("percentiles.csv", &text("percentiles.csv"));
     assert_eq!(checked.figures, 21);

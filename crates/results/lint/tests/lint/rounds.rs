@@ -23,7 +23,7 @@ fn commas_parts_units_and_texts_are_reported_together() {
         "3:19 `fast` is no figure",
         "4:9 a cell in column `both` holds 3 figures, and the first one 2",
         "4:15 `x1` is no figure",
-        "4:18 the comma of `1,2` in column `rate` is ambiguous: the column has points too",
+        "4:18 column `rate` has two decimal marks: the comma of `1,2` and the point of `9.5`",
     ];
     assert_eq!(mistakes("t.csv", csv), expected);
     // A table without keys.

@@ -176,11 +176,18 @@ fn doubts(page: &mut Page, run: &Run<'_>, room: usize) {
         WarningKind::Insecure => warning.text.clone(),
         _ => without_examples(&warning.text),
     });
-    // One line remains for the number of the others.
+    // One line remains for the number of the others and the place of the remedies, which would push
+    // tables off the screen.
     let room = (page.lines(), room.saturating_sub(2));
-    let left = some(page, "- ", texts, room);
-    if left > 0 {
-        page.line(&format!("- and {} more", counted(left, "warning")));
+    match some(page, "- ", texts, room) {
+        0 => page.indented(
+            "The documents say what to do about each of them.",
+            Style::dim,
+        ),
+        left => page.line(&format!(
+            "- and {}; the documents say what to do about each of them",
+            counted(left, "more warning")
+        )),
     }
 }
 

@@ -172,7 +172,7 @@ impl Seen {
                     () => LimitOutcome::Undecided,
                 };
                 let figures = (self.share.mean, low, high);
-                let unit = (Some(GateUnit::Share), &blank);
+                let unit = (Some(GateUnit::Share), &blank, "");
                 (outcome, words::measured(figures, level.alpha(), unit))
             }
         };

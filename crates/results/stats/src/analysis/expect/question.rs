@@ -277,17 +277,26 @@ impl Question {
             };
         };
         let outcome = LimitOutcome::of((low, high), bound, ratio);
+        let is_rate = self.quantity.starts_with("throughput") && bound == Bound::AtLeast;
+        let other = (is_rate && outcome == LimitOutcome::Violated)
+            .then(|| judge.other_limit(self.place))
+            .flatten();
+        // Other limits are stated with the arithmetic mean of the tables, which differs in its last
+        // digits.
+        let mean = if other.is_some() && repeats > 1 {
+            " (geometric mean)"
+        } else {
+            ""
+        };
         let mut reason = words::measured(
             (figure, size * low, size * high),
             level.alpha(),
-            (unit, &blank),
+            (unit, &blank, mean),
         );
         let (mut more, mut is_repeatable) = (None, false);
         match outcome {
             LimitOutcome::Met => {}
             LimitOutcome::Violated => {
-                let is_rate = self.quantity.starts_with("throughput") && bound == Bound::AtLeast;
-                let other = is_rate.then(|| judge.other_limit(self.place)).flatten();
                 reason.push_str(&match other {
                     Some(why) => format!(" {why}"),
                     None => words::VIOLATED.to_owned(),

@@ -39,11 +39,11 @@ pub(super) fn certainty(alpha: f64) -> String {
     percent.to_string()
 }
 
-/// The figure with its interval.
+/// The figure with its interval; `mean` says which mean of the repeats it is.
 pub(super) fn measured(
     (figure, low, high): (f64, f64, f64),
     alpha: f64,
-    (unit, cell): (Option<GateUnit>, &ExpectedCell),
+    (unit, cell, mean): (Option<GateUnit>, &ExpectedCell, &str),
 ) -> String {
     let print = |value: f64| match unit {
         Some(unit) => unit.print(value),
@@ -60,7 +60,7 @@ pub(super) fn measured(
         None => String::new(),
     };
     format!(
-        "Measured {}{of}, with {certainty} % certainty {range}.",
+        "Measured {}{of}{mean}, with {certainty} % certainty {range}.",
         print(figure)
     )
 }
