@@ -453,8 +453,9 @@ pub(crate) struct Compare {
     /// Rule that the changes must keep, such as `tcp throughput drops > 5 %`; may be repeated
     ///
     /// Filters (a kind of trial, `dut=NAME`, an axis such as `mtu=1500`), a quantity (throughput,
-    /// efficiency, p50, p99, transactions, operations, burst, recovery), `drops` or `rises`, and a
-    /// bound in per cent.
+    /// efficiency, p50, p99, transactions, set-ups, operations, burst, recovery, loss), and a
+    /// limit: `drops > 5 %` or `rises > 5 %` from the base, or of each run alone a figure (`>= 5
+    /// Gbit/s`, `<= 300 us`, `loss = 0`) or a share (`>= 50 % of baseline`).
     #[arg(long = "gate", value_name = "RULE", add = complete::gates())]
     pub(crate) gates: Vec<String>,
     /// Count changes that are surely smaller than this many per cent as none

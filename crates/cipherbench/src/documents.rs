@@ -46,6 +46,22 @@ pub(crate) fn conclude(
     Ok(exit)
 }
 
+/// Writes the limits of a run that stopped early, undecided as far as trials are missing: a program
+/// that waits for the file would take its absence for a fault of its own. A run that cannot be read
+/// has another error, which is about to be printed.
+pub(crate) fn limits_of_stopped(dir: &Path, junit: &cli::Junit) -> Result<(), Failure> {
+    let Some(path) = &junit.file else {
+        return Ok(());
+    };
+    let Ok(journal) = journal::read(dir) else {
+        return Ok(());
+    };
+    match Report::of(&journal).expected() {
+        Some(limits) => output::file(path, &compare::junit_of_limits(limits)),
+        None => Ok(()),
+    }
+}
+
 /// The documents of a run are in its folder.
 pub(crate) const fn within(dir: &Path) -> Folders<'_> {
     Folders {

@@ -47,7 +47,7 @@ Exit codes:
   1  a criterion failed: a failed or invalid cell, an error of lint, a violated gate or limit
   2  usage or campaign error
   3  the lab cannot be built here (privilege, program, kernel, name or address in use)
-  4  interrupted: continue with `cipherbench resume RUN`
+  4  interrupted, or ended for a busy machine: continue with `cipherbench resume RUN`
   5  inconclusive: trials are missing, or a gate or a limit is undecided";
 
 impl Termination for Exit {

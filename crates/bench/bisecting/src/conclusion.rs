@@ -4,7 +4,7 @@ use crate::figures::Figures;
 use crate::record::Header;
 use crate::words::{change, percent, probability};
 use crate::{Others, Version};
-use bisect::{Bisection, Change, Estimate, Found, Outcome, Rest, Undecided};
+use bisect::{Bisection, Change, Estimate, LocatedChange, Outcome, Rest, Undecided};
 use serde::Serialize;
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt::Write;
@@ -237,7 +237,7 @@ impl Conclusion {
         conclusion
     }
 
-    fn found(&mut self, found: &Found, figures: &Figures) {
+    fn found(&mut self, found: &LocatedChange, figures: &Figures) {
         self.outcome = End::Found;
         self.first = Some(found.first);
         self.last = Some(found.last);

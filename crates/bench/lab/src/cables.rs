@@ -12,9 +12,9 @@
 mod free;
 
 use crate::Station;
-use crate::hosts::Seat;
 use crate::offloads;
 use crate::on_node::{ask, ip, run_tool};
+use crate::remote::Seat;
 use crate::switch;
 use crate::version_settings;
 use free::{HostInterface, free_interface, shown};

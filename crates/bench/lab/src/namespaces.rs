@@ -11,13 +11,13 @@ use crate::bypass::Bypass;
 use crate::cables::{Outside, lend_cable};
 use crate::cut::Cut;
 use crate::dut::{self, Site, by_node};
-use crate::hosts::Seat;
-use crate::hosts::part::Part;
 use crate::monitor::rapl;
 use crate::nat;
 use crate::offloads;
 use crate::on_node::{ask, ip, run_tool, tc};
 use crate::procfs;
+use crate::remote::Seat;
+use crate::remote::part::Part;
 use crate::state;
 use crate::switch;
 use crate::topology::{

@@ -14,8 +14,8 @@ mod processes;
 mod pump;
 mod requests;
 
-use crate::hosts::SILENCE;
-use crate::hosts::attentive::Attentive;
+use crate::remote::SILENCE;
+use crate::remote::attentive::Attentive;
 use crate::sync::lock;
 use crate::{cpus, privilege, state};
 use ending::Ending;

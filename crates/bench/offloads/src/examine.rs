@@ -2,7 +2,7 @@
 
 use crate::covering::{Factors, Level, Pair, has};
 use crate::narrow::{Narrowed, narrow};
-use crate::observed::{Answer, Answers, Asked, checksum_twins};
+use crate::observed::{Answer, Answers, DirectedQuestion, checksum_twins};
 use crate::setting::Setting;
 use std::collections::BTreeMap;
 use std::time::{Duration, Instant};
@@ -32,7 +32,7 @@ pub trait Subject {
     ///
     /// # Errors
     /// When the path is gone; a question without an answer is a fault in [`Answers`].
-    fn answers(&mut self, only: Option<Asked>) -> Result<Answers, Self::Error>;
+    fn answers(&mut self, only: Option<DirectedQuestion>) -> Result<Answers, Self::Error>;
 }
 
 /// The kind of a symptom.
@@ -46,7 +46,7 @@ enum Kind {
 #[derive(Debug, Clone, PartialEq)]
 pub struct Symptom {
     /// The question.
-    pub asked: Asked,
+    pub asked: DirectedQuestion,
     /// The fault, or how slow.
     pub words: String,
 }
@@ -106,7 +106,7 @@ struct Tried {
     row: Vec<u8>,
     answers: Answers,
     /// Symptoms that were not there again.
-    dismissed: Vec<(Kind, Asked)>,
+    dismissed: Vec<(Kind, DirectedQuestion)>,
 }
 
 struct Examiner<'a, S: Subject> {
@@ -115,7 +115,7 @@ struct Examiner<'a, S: Subject> {
     levels: Vec<u8>,
     deadline: Instant,
     tried: Vec<Tried>,
-    best: BTreeMap<Asked, f64>,
+    best: BTreeMap<DirectedQuestion, f64>,
     trials: usize,
     result: Examination,
     progress: &'a mut dyn FnMut(&str),
@@ -262,7 +262,7 @@ impl<S: Subject> Examiner<'_, S> {
         Ok(())
     }
 
-    fn ask(&mut self, only: Option<Asked>) -> Result<Answers, S::Error> {
+    fn ask(&mut self, only: Option<DirectedQuestion>) -> Result<Answers, S::Error> {
         let answers = self.subject.answers(only)?;
         self.trials += 1;
         self.learn(&answers);
@@ -279,7 +279,7 @@ impl<S: Subject> Examiner<'_, S> {
     }
 
     /// Whether an answer has a symptom; the limit of a slow rate may only rise.
-    fn has_symptom(&self, kind: Kind, asked: Asked, answer: &Answer) -> bool {
+    fn has_symptom(&self, kind: Kind, asked: DirectedQuestion, answer: &Answer) -> bool {
         match kind {
             Kind::Fault => answer.fault.is_some(),
             // A faulty answer is no slow one.
@@ -291,7 +291,12 @@ impl<S: Subject> Examiner<'_, S> {
     }
 
     /// Whether a combination has a symptom in all of several trials.
-    fn fails(&mut self, row: &[u8], kind: Kind, asked: Asked) -> Result<bool, Halt<S::Error>> {
+    fn fails(
+        &mut self,
+        row: &[u8],
+        kind: Kind,
+        asked: DirectedQuestion,
+    ) -> Result<bool, Halt<S::Error>> {
         for _ in 0..AGREEING {
             if Instant::now() > self.deadline {
                 return Err(Halt::OutOfTime);
@@ -308,7 +313,7 @@ impl<S: Subject> Examiner<'_, S> {
 
     /// Finds the causes of all symptoms of a kind.
     fn explain_all(&mut self, kind: Kind) -> Result<(), Halt<S::Error>> {
-        let mut asked: Vec<Asked> = self.result.found.keys().copied().collect();
+        let mut asked: Vec<DirectedQuestion> = self.result.found.keys().copied().collect();
         asked.sort();
         for asked in asked {
             while let Some(at) = self.unexplained(kind, asked) {
@@ -323,7 +328,7 @@ impl<S: Subject> Examiner<'_, S> {
     }
 
     /// A tried combination with a symptom that no finding explains: the one that was found first.
-    fn unexplained(&self, kind: Kind, asked: Asked) -> Option<usize> {
+    fn unexplained(&self, kind: Kind, asked: DirectedQuestion) -> Option<usize> {
         self.tried.iter().position(|tried| {
             let answer = tried.answers.get(&asked);
             answer.is_some_and(|answer| self.has_symptom(kind, asked, answer))
@@ -338,7 +343,7 @@ impl<S: Subject> Examiner<'_, S> {
         })
     }
 
-    fn words(&self, kind: Kind, asked: Asked, at: usize) -> String {
+    fn words(&self, kind: Kind, asked: DirectedQuestion, at: usize) -> String {
         let answer = self.tried[at]
             .answers
             .get(&asked)
@@ -360,7 +365,12 @@ impl<S: Subject> Examiner<'_, S> {
     }
 
     /// Finds the cause of a symptom of a combination.
-    fn explain(&mut self, kind: Kind, asked: Asked, at: usize) -> Result<(), Halt<S::Error>> {
+    fn explain(
+        &mut self,
+        kind: Kind,
+        asked: DirectedQuestion,
+        at: usize,
+    ) -> Result<(), Halt<S::Error>> {
         let failing = self.tried[at].row.clone();
         let symptom = Symptom {
             asked,
@@ -444,7 +454,12 @@ impl<S: Subject> Examiner<'_, S> {
     }
 
     /// The combination without the symptom that differs least.
-    fn nearest_passing(&self, kind: Kind, asked: Asked, failing: &[u8]) -> Option<Vec<u8>> {
+    fn nearest_passing(
+        &self,
+        kind: Kind,
+        asked: DirectedQuestion,
+        failing: &[u8],
+    ) -> Option<Vec<u8>> {
         let distance = |row: &[u8]| row.iter().zip(failing).filter(|(a, b)| a != b).count();
         let passing = self.tried.iter().filter(|tried| {
             let answer = tried.answers.get(&asked);
@@ -460,8 +475,8 @@ impl<S: Subject> Examiner<'_, S> {
     /// Datagrams without checksums that are slow in every combination: no setting explains them,
     /// but a part of the path that coalesces only others does.
     fn compare_checksums(&mut self) {
-        for way in probe::Way::BOTH {
-            let [with, without] = checksum_twins(way);
+        for direction in probe::Direction::BOTH {
+            let [with, without] = checksum_twins(direction);
             let rates = self.tried.iter().filter_map(|tried| {
                 let rate = |asked| tried.answers.get(asked)?.bps;
                 Some((rate(&with)?, rate(&without)?))

@@ -22,6 +22,6 @@ mod setting;
 pub use examine::{Examination, Finding, Subject, Symptom, examine};
 pub use narrow::{Narrowed, narrow};
 pub use nodes::{OnNodes, PathUnderTest, Refused};
-pub use observed::{Answer, Answers, Asked, Question, answers};
+pub use observed::{Answer, Answers, DirectedQuestion, Question, answers};
 pub use report::Report;
 pub use setting::{FEATURES, Feature, Keep, Place, Setting};

@@ -1,9 +1,9 @@
 //! The settings and questions of a lab that is up.
 
 use crate::examine::Subject;
-use crate::observed::{Answer, Answers, Asked, Question, answers};
+use crate::observed::{Answer, Answers, DirectedQuestion, Question, answers};
 use crate::setting::{FEATURES, Place, Setting};
-use probe::{Findings, Way};
+use probe::{Direction, Findings};
 use std::collections::BTreeMap;
 use std::net::Ipv4Addr;
 use std::time::Duration;
@@ -334,10 +334,10 @@ impl Subject for OnNodes<'_> {
         Ok(self.row.clone())
     }
 
-    fn answers(&mut self, only: Option<Asked>) -> Result<Answers> {
+    fn answers(&mut self, only: Option<DirectedQuestion>) -> Result<Answers> {
         let mut found = Answers::new();
         let checks = only.and_then(|only| match only.question {
-            Question::Probe(check) => Some((only.way, check)),
+            Question::Probe(check) => Some((only.direction, check)),
             _ => None,
         });
         let spec = probe::Spec::Call {
@@ -355,11 +355,11 @@ impl Subject for OnNodes<'_> {
             // Not even the control connection passes.
             Err(_) => {
                 let fault = format!("nothing passes: the probe fails{}", ended.last_words());
-                for way in Way::BOTH {
+                for direction in Direction::BOTH {
                     for check in probe::Check::ALL {
-                        let asked = Asked {
+                        let asked = DirectedQuestion {
                             question: Question::Probe(check),
-                            way,
+                            direction,
                         };
                         let answer = Answer {
                             fault: Some(fault.clone()),

@@ -1,6 +1,6 @@
 //! The observations of one combination of settings, and which of them are faults.
 
-use probe::{Check, DatagramCounts, Datagrams, Findings, PathMtu, StreamCounts, Way};
+use probe::{Check, DatagramCounts, Datagrams, Direction, Findings, PathMtu, StreamCounts};
 use std::collections::BTreeMap;
 use std::fmt;
 
@@ -18,22 +18,22 @@ pub enum Question {
 
 /// A question in one direction.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
-pub struct Asked {
+pub struct DirectedQuestion {
     /// The question.
     pub question: Question,
     /// The direction: up is from A to B.
-    pub way: Way,
+    pub direction: Direction,
 }
 
-impl fmt::Display for Asked {
+impl fmt::Display for DirectedQuestion {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let way = match self.way {
-            Way::Up => "from A to B",
-            Way::Down => "from B to A",
+        let direction = match self.direction {
+            Direction::Up => "from A to B",
+            Direction::Down => "from B to A",
         };
         match self.question {
-            Question::Mtu => write!(f, "path MTU {way}"),
-            Question::Probe(check) => write!(f, "{check} {way}"),
+            Question::Mtu => write!(f, "path MTU {direction}"),
+            Question::Probe(check) => write!(f, "{check} {direction}"),
         }
     }
 }
@@ -50,23 +50,31 @@ pub struct Answer {
 }
 
 /// All answers of one trial.
-pub type Answers = BTreeMap<Asked, Answer>;
+pub type Answers = BTreeMap<DirectedQuestion, Answer>;
 
 /// The answers in a probe's findings.
 #[must_use]
 pub fn answers(findings: &Findings) -> Answers {
     let mut answers = Answers::new();
-    let mut put = |question, way, answer| answers.insert(Asked { question, way }, answer);
-    for (way, found) in &findings.mtu {
-        put(Question::Mtu, *way, of(found, path_mtu));
+    let mut put = |question, direction, answer| {
+        answers.insert(
+            DirectedQuestion {
+                question,
+                direction,
+            },
+            answer,
+        )
+    };
+    for (direction, found) in &findings.mtu {
+        put(Question::Mtu, *direction, of(found, path_mtu));
     }
-    for (way, found) in &findings.tcp {
-        put(Question::Probe(Check::Tcp), *way, of(found, stream));
+    for (direction, found) in &findings.tcp {
+        put(Question::Probe(Check::Tcp), *direction, of(found, stream));
     }
-    for (way, kind, found) in &findings.udp {
+    for (direction, kind, found) in &findings.udp {
         put(
             Question::Probe(Check::Udp(*kind)),
-            *way,
+            *direction,
             of(found, datagrams),
         );
     }
@@ -160,10 +168,10 @@ fn rate(bytes: u64, elapsed_ns: u64) -> Option<f64> {
 
 /// Datagrams with and without checksums in one direction.
 #[must_use]
-pub(crate) fn checksum_twins(way: Way) -> [Asked; 2] {
-    [Datagrams::Single, Datagrams::Unchecked].map(|kind| Asked {
+pub(crate) fn checksum_twins(direction: Direction) -> [DirectedQuestion; 2] {
+    [Datagrams::Single, Datagrams::Unchecked].map(|kind| DirectedQuestion {
         question: Question::Probe(Check::Udp(kind)),
-        way,
+        direction,
     })
 }
 

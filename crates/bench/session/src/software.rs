@@ -11,7 +11,7 @@ use crate::error::SessionError;
 use crate::reporter::Reporter;
 use crate::sysctls;
 use lab::programs::{identify, identify_as, verify as verify_program};
-use plan::{Adapter, Build, Dut, FoundProgram, LabKind, Plan, Software};
+use plan::{Adapter, Build, Dut, LabKind, PinnedProgram, Plan, Software};
 use std::collections::BTreeMap;
 use testbed::Interrupt;
 
@@ -32,7 +32,7 @@ pub fn prepare(
         return Ok(());
     }
     sysctls::require(plan)?;
-    let mut known: Vec<(Adapter, Software, FoundProgram)> = Vec::new();
+    let mut known: Vec<(Adapter, Software, PinnedProgram)> = Vec::new();
     for cell in &mut plan.cells {
         if left_out.contains_key(&cell.id) {
             continue;
@@ -43,7 +43,7 @@ pub fn prepare(
             continue;
         };
         // A DUT has a cell for each group, and its settings may multiply: one build for all.
-        let is_same = |(adapter, software, _): &&(Adapter, Software, FoundProgram)| {
+        let is_same = |(adapter, software, _): &&(Adapter, Software, PinnedProgram)| {
             adapter.kind() == dut.adapter.kind() && *software == dut.software
         };
         if let Some((.., found)) = known.iter().find(is_same) {
@@ -77,7 +77,7 @@ fn find_tools(dut: &mut Dut) -> Result<(), SessionError> {
 }
 
 /// Versions need not interoperate: no cell has two of them.
-fn name_ends(known: &[(Adapter, Software, FoundProgram)], reporter: &Reporter) {
+fn name_ends(known: &[(Adapter, Software, PinnedProgram)], reporter: &Reporter) {
     let mut named: Vec<&Adapter> = Vec::new();
     for (adapter, ..) in known {
         let of_it = known.iter().filter(|(other, ..)| other == adapter);
@@ -118,7 +118,7 @@ fn built(
 }
 
 /// Two versions that are one program measure nothing but chance, as a null run is meant to.
-fn warn_of_equal(known: &[(Adapter, Software, FoundProgram)], reporter: &Reporter) {
+fn warn_of_equal(known: &[(Adapter, Software, PinnedProgram)], reporter: &Reporter) {
     for (place, (adapter, software, found)) in known.iter().enumerate() {
         let earlier = known[..place].iter().find(|(other, before, same)| {
             other == adapter && before.version != software.version && same.sha256 == found.sha256
@@ -139,7 +139,7 @@ fn warn_of_equal(known: &[(Adapter, Software, FoundProgram)], reporter: &Reporte
 /// # Errors
 /// When one has changed or is gone.
 pub fn verify(plan: &Plan) -> Result<(), SessionError> {
-    let mut checked: Vec<&FoundProgram> = Vec::new();
+    let mut checked: Vec<&PinnedProgram> = Vec::new();
     for cell in &plan.cells {
         for found in cell.dut.software.found_programs() {
             if !checked.contains(&found) {

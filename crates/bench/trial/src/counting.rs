@@ -1,6 +1,6 @@
 //! Cycles and instructions by role over a part of a trial.
 
-use crate::reading::nanoseconds;
+use crate::counters::nanoseconds;
 use journal::record::{CountsByRole, CpuCounts};
 use std::collections::BTreeMap;
 use std::time::Instant;
@@ -19,7 +19,7 @@ pub(crate) struct Counting<'a> {
 
 impl<'a> Counting<'a> {
     /// Starts to count the stations' tools, the DUT's processes and the `machines`, as
-    /// [`by_machine`](crate::reading::by_machine) lists them. `None` if one has no counters.
+    /// [`by_machine`](crate::counters::by_machine) lists them. `None` if one has no counters.
     /// `tools` must be running.
     pub(crate) fn start(
         bench: &'a dyn Bench,

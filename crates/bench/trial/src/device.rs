@@ -24,7 +24,7 @@ use crate::measurer::{Measurer, Trial, record};
 use catalog::device::Facts;
 use catalog::worker::{Line, Spec};
 use journal::record::{
-    DeviceFacts, DeviceFound, DeviceResult, Figures, Measured, Outcome, TrialRecord,
+    DeviceFacts, DeviceRecord, DeviceResult, Figures, Measured, Outcome, TrialRecord,
 };
 use plan::{Adapter, Device, DeviceKind, DeviceTest, Devices, Measurement};
 use pool::WorkerMessage;
@@ -203,7 +203,7 @@ fn facts(member: &Device, facts: Option<&Facts>) -> DeviceFacts {
 }
 
 /// The outcome of a trial without CPU time and evidence.
-fn measured(devices: Vec<DeviceFacts>, found: DeviceFound) -> Outcome {
+fn measured(devices: Vec<DeviceFacts>, found: DeviceRecord) -> Outcome {
     let result = DeviceResult { devices, found };
     Outcome::Measured(Box::new(Measured {
         figures: Figures::Device(Box::new(result)),

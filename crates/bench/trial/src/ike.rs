@@ -10,10 +10,10 @@
 mod evidence;
 
 use crate::command::{CommandError, Cores, sub_command};
+use crate::counters::{Counters, CpuReading, by_machine};
 use crate::error::TrialError;
 use crate::measurer::{Trial, machines, with_dut};
 use crate::quiet;
-use crate::reading::{Counters, CpuReading, by_machine};
 use crate::tools::{INTERRUPT_STEP, Tools};
 use ike_peers::{
     Authentication, Behaviour, Hidden, Load, Pem, Ppk, Report, Selectors, Sources, Spec,

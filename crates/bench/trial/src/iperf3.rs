@@ -158,7 +158,7 @@ impl Session {
         sums: &[&RawSum],
         sender: bool,
         start: &RawStart,
-        end: EndOfWay<'_>,
+        end: DirectionalEnd<'_>,
     ) -> Result<Self, Iperf3Error> {
         let mut steps: Vec<Step> = Vec::with_capacity(sums.len());
         for (interval, sum) in intervals.iter().zip(sums) {
@@ -407,7 +407,7 @@ struct RawEnd {
 }
 
 /// The part of [`RawEnd`] for one way.
-struct EndOfWay<'a> {
+struct DirectionalEnd<'a> {
     sent: Option<&'a RawSum>,
     received: Option<&'a RawSum>,
     /// Of both ways.
@@ -416,7 +416,7 @@ struct EndOfWay<'a> {
 }
 
 impl RawEnd {
-    fn of(&self, reverse: bool) -> EndOfWay<'_> {
+    fn of(&self, reverse: bool) -> DirectionalEnd<'_> {
         let (sent, received) = if reverse {
             (
                 &self.sum_sent_bidir_reverse,
@@ -425,7 +425,7 @@ impl RawEnd {
         } else {
             (&self.sum_sent, &self.sum_received)
         };
-        EndOfWay {
+        DirectionalEnd {
             sent: sent.as_ref(),
             received: received.as_ref(),
             streams: &self.streams,

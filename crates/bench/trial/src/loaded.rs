@@ -4,9 +4,9 @@
 
 use crate::command::{BASE_PORT, Commands, iperf3_option};
 use crate::congestion;
+use crate::counters::Counters;
 use crate::error::TrialError;
 use crate::iperf3::Sessions;
-use crate::reading::Counters;
 use crate::tools::{ALIVE_STEP, STOP_GRACE, Tools, await_end, latency, tool_error};
 use crate::watch::{WatchPoint, outer_classes};
 use journal::record::{LoadedClass, LoadedLatency};

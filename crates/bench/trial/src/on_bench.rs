@@ -1,9 +1,9 @@
 //! Trials on a lab of stations.
 
+use crate::counters::nodes;
 use crate::event::EventSink;
-use crate::measure::attempt;
 use crate::measurer::{Measurer, Trial, boot_id, hello, record};
-use crate::reading::nodes;
+use crate::tool_trial::attempt;
 use crate::{frames, ike};
 use journal::record::{Outcome, TrialRecord};
 use plan::Measurement;

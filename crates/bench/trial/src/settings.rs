@@ -1,6 +1,6 @@
 //! The watch on the settings of all nodes of a path over a trial.
 
-use crate::reading::{Offloads, nodes};
+use crate::counters::{Offloads, nodes};
 use journal::record::{PathSettings, SettingChange};
 use std::collections::{BTreeMap, VecDeque};
 use testbed::protocol::{Request, Response};

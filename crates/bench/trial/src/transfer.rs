@@ -17,9 +17,9 @@
 mod drain;
 mod plausible;
 
+use crate::direction::ends;
 use crate::iperf3::{Session, Step};
 use crate::timing::Timing;
-use crate::way::ends;
 use journal::record::{Datagrams, Drain, Interval, TcpFacts, ToolParameters, Transfer};
 use plan::FlowDirection;
 use testbed::NodeId;

@@ -1,10 +1,10 @@
 //! Readings while the tools run: CPU time and hardware counters at both ends of the measured time,
 //! samples of the cipher link spread over it, and all foreign frames of the cipher link.
 
+use crate::counters::{CpuReading, by_machine};
 use crate::counting::Counting;
 use crate::error::TrialError;
 use crate::evidence::{add_contents, must_look_random, recorded};
-use crate::reading::{CpuReading, by_machine};
 use crate::timing::Timing;
 use crate::tools::{await_end, sleep_until};
 use journal::record::{CipherLink, CipherWatch, Cpu, OpenedPackets};

@@ -3,7 +3,7 @@
 use crate::asker::{ANSWER_LIMIT, Asker, Question, unexpected};
 use crate::connection::connect;
 use crate::error::CheckError;
-use crate::findings::{Findings, OffloadFindings, Seal, Stream, TwoWays};
+use crate::findings::{Findings, OffloadFindings, PerDirection, Seal, Stream};
 use crate::leaving::leaving;
 use crate::listen::{TAIL, facts};
 use crate::message::{Answer, Ask, STREAM_MS_MAX};
@@ -31,7 +31,7 @@ pub fn ask(question: &Question<'_>) -> Result<Findings, CheckError> {
     let seal = asker.seal()?;
     let mtu = asker.mtu()?;
     let idle = asker.idle()?;
-    let streams = TwoWays {
+    let streams = PerDirection {
         from_here: asker.stream_from_here()?,
         to_here: asker.stream_to_here()?,
     };
@@ -75,7 +75,7 @@ impl Asker<'_> {
     fn offloads(
         &mut self,
         seal: &Seal,
-        mtu: &TwoWays<Result<PathMtu, String>>,
+        mtu: &PerDirection<Result<PathMtu, String>>,
     ) -> Result<Result<OffloadFindings, String>, CheckError> {
         let passed = [&mtu.from_here, &mtu.to_here].map(|found| match found {
             Ok(found) => Some(found.passed_bytes),
@@ -85,13 +85,13 @@ impl Asker<'_> {
         trying::offloads(self, seal.interface(), least)
     }
 
-    fn seal(&mut self) -> Result<TwoWays<Seal>, CheckError> {
+    fn seal(&mut self) -> Result<PerDirection<Seal>, CheckError> {
         self.step("sending marked packets, and looking at what leaves both hosts\n")?;
         let from_here = match &self.datagrams {
             Ok(datagrams) => leaving(datagrams, self.peer(), self.question.interrupt),
             Err(reason) => {
                 let reason = reason.clone();
-                return Ok(TwoWays {
+                return Ok(PerDirection {
                     from_here: Seal::Unknown {
                         reason: reason.clone(),
                     },
@@ -101,7 +101,7 @@ impl Asker<'_> {
         };
         let during = "looked at its packets";
         match self.request(&Ask::Leaving, ANSWER_LIMIT, during)? {
-            Answer::Leaving { seal } => Ok(TwoWays {
+            Answer::Leaving { seal } => Ok(PerDirection {
                 from_here,
                 to_here: seal,
             }),
@@ -109,12 +109,12 @@ impl Asker<'_> {
         }
     }
 
-    fn mtu(&mut self) -> Result<TwoWays<Result<PathMtu, String>>, CheckError> {
+    fn mtu(&mut self) -> Result<PerDirection<Result<PathMtu, String>>, CheckError> {
         self.step("searching the largest packet that passes\n")?;
         let from_here = match &self.datagrams {
             Ok(datagrams) => path_mtu::find(datagrams, self.round_trip, self.question.interrupt),
             Err(reason) => {
-                return Ok(TwoWays {
+                return Ok(PerDirection {
                     from_here: Err(reason.clone()),
                     to_here: Err(reason.clone()),
                 });
@@ -123,7 +123,7 @@ impl Asker<'_> {
         self.step("")?;
         let limit = path_mtu::LIMIT + ANSWER_LIMIT;
         match self.request(&Ask::Mtu, limit, "searched its largest packet")? {
-            Answer::Mtu { found } => Ok(TwoWays {
+            Answer::Mtu { found } => Ok(PerDirection {
                 from_here,
                 to_here: found,
             }),

@@ -228,7 +228,7 @@ pub struct Remedy {
 /// A value for each direction.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
-pub struct TwoWays<T> {
+pub struct PerDirection<T> {
     /// From this host, the asker, to the other one.
     pub from_here: T,
     /// From the other host to this one.
@@ -246,13 +246,13 @@ pub struct Findings {
     /// The listener's host.
     pub there: HostFacts,
     /// The form of packets that leave the sender.
-    pub seal: TwoWays<Seal>,
+    pub seal: PerDirection<Seal>,
     /// The largest packet.
-    pub mtu: TwoWays<Result<PathMtu, String>>,
+    pub mtu: PerDirection<Result<PathMtu, String>>,
     /// Round trips without load.
     pub idle: Result<RoundTrips, String>,
     /// The streams.
-    pub streams: TwoWays<Result<Stream, String>>,
+    pub streams: PerDirection<Result<Stream, String>>,
     /// The offloads that hurt, if they were asked for.
     pub offloads: Option<Result<OffloadFindings, String>>,
     /// Time of the whole check in milliseconds.

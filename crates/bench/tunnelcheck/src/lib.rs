@@ -47,8 +47,8 @@ pub use asker::Question;
 pub use datagrams::is_of_check;
 pub use error::{CheckError, Outcome};
 pub use findings::{
-    CpuUse, Examined, Findings, HostFacts, HostOffloads, Hurting, OffloadFindings, Received,
-    Refusal, Remedy, RoundTrips, Seal, SendReport, Stream, TwoWays, Unsealed,
+    CpuUse, Examined, Findings, HostFacts, HostOffloads, Hurting, OffloadFindings, PerDirection,
+    Received, Refusal, Remedy, RoundTrips, Seal, SendReport, Stream, Unsealed,
 };
 pub use listen::Listener;
 pub use message::{Answer, Ask, LINE_BYTES_MAX, MessageError, parse};
@@ -56,7 +56,7 @@ pub use probe::PathMtu;
 pub use screen::{json, screen};
 pub use seal::form_of_frame;
 pub use token::Token;
-pub use verdict::{Limit, Verdict, Way};
+pub use verdict::{Direction, Limit, Verdict};
 
 /// Port of the control connection, the streams and the datagrams, unless another is given.
 pub const PORT: u16 = 8423;

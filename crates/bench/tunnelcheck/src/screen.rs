@@ -1,7 +1,9 @@
 //! The answer as one screen of 24 lines and 80 columns, and as JSON.
 
-use crate::findings::{Findings, HostFacts, OffloadFindings, RoundTrips, Seal, TwoWays, Unsealed};
-use crate::verdict::{Goodput, Limit, Verdict, Way, added_ns};
+use crate::findings::{
+    Findings, HostFacts, OffloadFindings, PerDirection, RoundTrips, Seal, Unsealed,
+};
+use crate::verdict::{Direction, Goodput, Limit, Verdict, added_ns};
 use guard::visible;
 use probe::PathMtu;
 use serde_json::{Value, json};
@@ -29,19 +31,28 @@ pub fn screen(findings: &Findings, verdict: &Verdict) -> String {
     screen.line("MTU", &mtu(&findings.mtu));
     screen.line(
         "TCP",
-        &format!("from here {}", goodput(findings, verdict, Way::FromHere)),
+        &format!(
+            "from here {}",
+            goodput(findings, verdict, Direction::FromHere)
+        ),
     );
     screen.line(
         "",
-        &format!("to here   {}", goodput(findings, verdict, Way::ToHere)),
+        &format!(
+            "to here   {}",
+            goodput(findings, verdict, Direction::ToHere)
+        ),
     );
     screen.line("Round trip", &idle(&findings.idle));
     screen.line("  under load", &loaded(findings));
     screen.line(
         "Limit",
-        &format!("from here: {}", limit(verdict, Way::FromHere)),
+        &format!("from here: {}", limit(verdict, Direction::FromHere)),
     );
-    screen.line("", &format!("to here: {}", limit(verdict, Way::ToHere)));
+    screen.line(
+        "",
+        &format!("to here: {}", limit(verdict, Direction::ToHere)),
+    );
     for (number, line) in offloads(&findings.offloads).iter().enumerate() {
         screen.line(if number == 0 { "Offloads" } else { "" }, line);
     }
@@ -98,7 +109,7 @@ fn clipped(reason: &str) -> String {
     clipped
 }
 
-const fn encrypted(seals: &TwoWays<Seal>) -> &'static str {
+const fn encrypted(seals: &PerDirection<Seal>) -> &'static str {
     match (&seals.from_here, &seals.to_here) {
         (Seal::Yes { .. }, Seal::Yes { .. }) => "yes, both ways",
         (Seal::No { .. }, Seal::No { .. }) => "NO, neither way",
@@ -141,7 +152,7 @@ fn seal(seal: &Seal) -> String {
     }
 }
 
-fn mtu(mtu: &TwoWays<Result<PathMtu, String>>) -> String {
+fn mtu(mtu: &PerDirection<Result<PathMtu, String>>) -> String {
     let of = |found: &Result<PathMtu, String>| match found {
         Ok(mtu) if mtu.is_black_hole() => format!(
             "{} B, BLACK HOLE: {} to {} B vanish without a report",
@@ -160,8 +171,11 @@ fn mtu(mtu: &TwoWays<Result<PathMtu, String>>) -> String {
     }
 }
 
-fn goodput(findings: &Findings, verdict: &Verdict, way: Way) -> String {
-    match (findings.streams.of(way), verdict.goodput.of(way)) {
+fn goodput(findings: &Findings, verdict: &Verdict, direction: Direction) -> String {
+    match (
+        findings.streams.of(direction),
+        verdict.goodput.of(direction),
+    ) {
         (Err(reason), _) => format!("unknown: {}", clipped(reason)),
         (Ok(_), None) => "unknown: too short".to_owned(),
         (Ok(_), Some(goodput)) => rate(goodput),
@@ -203,28 +217,28 @@ fn idle(idle: &Result<RoundTrips, String>) -> String {
 }
 
 fn loaded(findings: &Findings) -> String {
-    let of = |way: Way| {
-        let stream = findings.streams.of(way).as_ref().ok();
+    let of = |direction: Direction| {
+        let stream = findings.streams.of(direction).as_ref().ok();
         let found = stream.and_then(|stream| stream.round_trips);
         found.map_or_else(|| "unknown".to_owned(), |found| trips(&found))
     };
     format!(
         "{} from here; {} to here",
-        of(Way::FromHere),
-        of(Way::ToHere)
+        of(Direction::FromHere),
+        of(Direction::ToHere)
     )
 }
 
-fn limit(verdict: &Verdict, way: Way) -> String {
-    let (sender, receiver) = match way {
-        Way::FromHere => ("here", "there"),
-        Way::ToHere => ("there", "here"),
+fn limit(verdict: &Verdict, direction: Direction) -> String {
+    let (sender, receiver) = match direction {
+        Direction::FromHere => ("here", "there"),
+        Direction::ToHere => ("there", "here"),
     };
     let lost = |ppm: u64| match ppm {
         0 => String::new(),
         ppm => format!(", {} % sent again", human::number(ppm as f64 / 1e4)),
     };
-    match verdict.limits.of(way) {
+    match verdict.limits.of(direction) {
         None => "unknown".to_owned(),
         Some(Limit::Stall { black_hole: None }) => "it stalls".to_owned(),
         Some(Limit::Stall { .. }) => "the black hole: long packets vanish".to_owned(),
@@ -289,8 +303,8 @@ fn offloads(found: &Option<Result<OffloadFindings, String>>) -> Vec<String> {
 #[must_use]
 pub fn json(findings: &Findings, verdict: &Verdict) -> String {
     let unknown = |reason: &str| json!({ "unknown": reason });
-    let both = |of: &dyn Fn(Way) -> Value| json!({ "from_here": of(Way::FromHere), "to_here": of(Way::ToHere) });
-    let mtu = |way| match findings.mtu.of(way) {
+    let both = |of: &dyn Fn(Direction) -> Value| json!({ "from_here": of(Direction::FromHere), "to_here": of(Direction::ToHere) });
+    let mtu = |direction| match findings.mtu.of(direction) {
         Ok(mtu) => json!({
             "known_bytes": mtu.known_bytes,
             "passed_bytes": mtu.passed_bytes,
@@ -298,15 +312,15 @@ pub fn json(findings: &Findings, verdict: &Verdict) -> String {
         }),
         Err(reason) => unknown(reason),
     };
-    let tcp = |way| match findings.streams.of(way) {
+    let tcp = |direction| match findings.streams.of(direction) {
         Ok(stream) => json!({
-            "goodput": verdict.goodput.of(way),
+            "goodput": verdict.goodput.of(direction),
             "second_bytes": stream.receiver.second_bytes,
             "sender": stream.sender,
             "receiver_cpu": stream.receiver.cpu,
             "round_trips": stream.round_trips,
-            "added_ns": added_ns(findings, way),
-            "limit": verdict.limits.of(way),
+            "added_ns": added_ns(findings, direction),
+            "limit": verdict.limits.of(direction),
         }),
         Err(reason) => unknown(reason),
     };
@@ -320,7 +334,7 @@ pub fn json(findings: &Findings, verdict: &Verdict) -> String {
         "peer": findings.peer,
         "here": findings.here,
         "there": findings.there,
-        "encrypted": both(&|way| json!(findings.seal.of(way))),
+        "encrypted": both(&|direction| json!(findings.seal.of(direction))),
         "mtu": both(&mtu),
         "idle": findings.idle.as_ref().map_or_else(|reason| unknown(reason), |idle| json!(idle)),
         "tcp": both(&tcp),

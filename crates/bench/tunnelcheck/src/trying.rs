@@ -9,10 +9,10 @@ use crate::features::Offloads;
 use crate::findings::{Examined, Hurting, OffloadFindings, Remedy};
 use crate::message::{Answer, Ask};
 use offloads::{
-    Answers, Asked, Examination, FEATURES, Finding, Place, Question, Setting, Subject, answers,
-    examine,
+    Answers, DirectedQuestion, Examination, FEATURES, Finding, Place, Question, Setting, Subject,
+    answers, examine,
 };
-use probe::{Call, Check, Way};
+use probe::{Call, Check, Direction};
 use std::net::SocketAddr;
 use std::time::{Duration, Instant};
 use testbed::NodeId;
@@ -218,13 +218,13 @@ impl Subject for Trying<'_, '_> {
         Ok(now)
     }
 
-    fn answers(&mut self, only: Option<Asked>) -> Result<Answers, CheckError> {
+    fn answers(&mut self, only: Option<DirectedQuestion>) -> Result<Answers, CheckError> {
         let mut found = Answers::new();
-        for way in Way::BOTH {
+        for direction in Direction::BOTH {
             for check in self.checks() {
-                let asked = Asked {
+                let asked = DirectedQuestion {
                     question: Question::Probe(*check),
-                    way,
+                    direction,
                 };
                 if only.is_some_and(|only| only != asked) {
                     continue;
@@ -243,7 +243,7 @@ impl Subject for Trying<'_, '_> {
                         secret: Some(&token),
                         check_ms: CHECK_MS,
                         datagram_bytes: self.datagram_bytes,
-                        checks: &[(way, *check)],
+                        checks: &[(direction, *check)],
                         mtu: false,
                     });
                     match called {
@@ -363,10 +363,10 @@ mod tests {
             Ok(self.row.clone())
         }
 
-        fn answers(&mut self, _: Option<Asked>) -> Result<Answers, Infallible> {
-            let asked = Asked {
+        fn answers(&mut self, _: Option<DirectedQuestion>) -> Result<Answers, Infallible> {
+            let asked = DirectedQuestion {
                 question: Question::Probe(Check::Tcp),
-                way: Way::Down,
+                direction: Direction::Down,
             };
             let fault = (self.row[2] == 0).then(|| "stalled".to_owned());
             let answer = Found {

@@ -1,6 +1,6 @@
 //! Conclusions from findings: goodput, its limit, faults, remedies. Pure.
 
-use crate::findings::{CpuUse, Findings, HostFacts, OffloadFindings, Seal, Stream, TwoWays};
+use crate::findings::{CpuUse, Findings, HostFacts, OffloadFindings, PerDirection, Seal, Stream};
 use probe::PathMtu;
 use serde::Serialize;
 use stats::{Estimate, Sample};
@@ -19,23 +19,23 @@ const BLOAT_LEAST_NS: u64 = 20_000_000;
 /// A direction.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "kebab-case")]
-pub enum Way {
+pub enum Direction {
     /// From the asker.
     FromHere,
     /// To the asker.
     ToHere,
 }
 
-impl Way {
+impl Direction {
     const BOTH: [Self; 2] = [Self::FromHere, Self::ToHere];
 }
 
-impl<T> TwoWays<T> {
+impl<T> PerDirection<T> {
     /// The value of a direction.
-    pub const fn of(&self, way: Way) -> &T {
-        match way {
-            Way::FromHere => &self.from_here,
-            Way::ToHere => &self.to_here,
+    pub const fn of(&self, direction: Direction) -> &T {
+        match direction {
+            Direction::FromHere => &self.from_here,
+            Direction::ToHere => &self.to_here,
         }
     }
 }
@@ -115,9 +115,9 @@ impl Goodput {
 #[serde(rename_all = "kebab-case")]
 pub struct Verdict {
     /// Goodput; `None` if there was no stream.
-    pub goodput: TwoWays<Option<Goodput>>,
+    pub goodput: PerDirection<Option<Goodput>>,
     /// What limits each stream; `None` if there was none.
-    pub limits: TwoWays<Option<Limit>>,
+    pub limits: PerDirection<Option<Limit>>,
     /// Whether packets leave a host unencrypted, vanish by their length, a stream stalls, or an
     /// offload hurts.
     pub is_faulty: bool,
@@ -131,22 +131,31 @@ impl Verdict {
     /// Concludes from findings.
     #[must_use]
     pub fn of(findings: &Findings) -> Self {
-        let goodput = both(|way| findings.streams.of(way).as_ref().ok().and_then(Goodput::of));
-        let limits = both(|way| limit(findings, way));
-        let any = |is: &dyn Fn(Way) -> bool| Way::BOTH.iter().any(|way| is(*way));
-        let is_hole = |way| matches!(findings.mtu.of(way), Ok(mtu) if mtu.is_black_hole());
-        let is_faulty = any(&|way| {
-            matches!(findings.seal.of(way), Seal::No { .. })
-                || is_hole(way)
-                || matches!(limits.of(way), Some(Limit::Stall { .. }))
+        let goodput = both(|direction| {
+            findings
+                .streams
+                .of(direction)
+                .as_ref()
+                .ok()
+                .and_then(Goodput::of)
+        });
+        let limits = both(|direction| limit(findings, direction));
+        let any =
+            |is: &dyn Fn(Direction) -> bool| Direction::BOTH.iter().any(|direction| is(*direction));
+        let is_hole =
+            |direction| matches!(findings.mtu.of(direction), Ok(mtu) if mtu.is_black_hole());
+        let is_faulty = any(&|direction| {
+            matches!(findings.seal.of(direction), Seal::No { .. })
+                || is_hole(direction)
+                || matches!(limits.of(direction), Some(Limit::Stall { .. }))
         }) || matches!(&findings.offloads, Some(Ok(found)) if found.in_force().next().is_some());
         let is_incomplete = findings.idle.is_err()
             || matches!(&findings.offloads, Some(Err(_)))
             || matches!(&findings.offloads, Some(Ok(found)) if !found.not_restored.is_empty())
-            || any(&|way| {
-                matches!(findings.seal.of(way), Seal::Unknown { .. })
-                    || findings.mtu.of(way).is_err()
-                    || findings.streams.of(way).is_err()
+            || any(&|direction| {
+                matches!(findings.seal.of(direction), Seal::Unknown { .. })
+                    || findings.mtu.of(direction).is_err()
+                    || findings.streams.of(direction).is_err()
             });
         let mut verdict = Self {
             goodput,
@@ -160,26 +169,26 @@ impl Verdict {
     }
 }
 
-fn both<T>(of: impl Fn(Way) -> T) -> TwoWays<T> {
-    TwoWays {
-        from_here: of(Way::FromHere),
-        to_here: of(Way::ToHere),
+fn both<T>(of: impl Fn(Direction) -> T) -> PerDirection<T> {
+    PerDirection {
+        from_here: of(Direction::FromHere),
+        to_here: of(Direction::ToHere),
     }
 }
 
 /// The delay that a stream's queue adds to round trips, if both were timed.
-pub(crate) fn added_ns(findings: &Findings, way: Way) -> Option<u64> {
-    let stream = findings.streams.of(way).as_ref().ok()?;
+pub(crate) fn added_ns(findings: &Findings, direction: Direction) -> Option<u64> {
+    let stream = findings.streams.of(direction).as_ref().ok()?;
     let idle = findings.idle.as_ref().ok()?;
     Some(stream.round_trips?.p50_ns.saturating_sub(idle.p50_ns))
 }
 
-fn limit(findings: &Findings, way: Way) -> Option<Limit> {
-    let stream = findings.streams.of(way).as_ref().ok()?;
+fn limit(findings: &Findings, direction: Direction) -> Option<Limit> {
+    let stream = findings.streams.of(direction).as_ref().ok()?;
     let (sender, receiver) = (&stream.sender, &stream.receiver);
     let seconds = receiver.second_bytes.get(1..).unwrap_or_default();
     if !seconds.is_empty() && seconds.iter().all(|bytes| *bytes == 0) {
-        let mtu = findings.mtu.of(way).as_ref().ok();
+        let mtu = findings.mtu.of(direction).as_ref().ok();
         let black_hole = mtu.copied().filter(|mtu| mtu.is_black_hole());
         return Some(Limit::Stall { black_hole });
     }
@@ -205,7 +214,7 @@ fn limit(findings: &Findings, way: Way) -> Option<Limit> {
         });
     }
     let ppm = u64::from(sender.retransmitted) * 1_000_000 / u64::from(sender.segments.max(1));
-    let added = added_ns(findings, way);
+    let added = added_ns(findings, direction);
     let idle_ns = findings.idle.as_ref().map_or(0, |idle| idle.p50_ns);
     Some(match added {
         Some(added_ns) if added_ns >= QUEUE_LEAST_NS.max(idle_ns / 2) => {
@@ -230,8 +239,8 @@ fn help(findings: &Findings, verdict: &Verdict) -> Vec<String> {
         let what = found.not_restored.join(", ");
         add(format!("restore what the check could not: {what}"));
     }
-    for way in Way::BOTH {
-        if matches!(findings.seal.of(way), Seal::No { .. }) {
+    for direction in Direction::BOTH {
+        if matches!(findings.seal.of(direction), Seal::No { .. }) {
             add("stop using this path for secrets until its packets are encrypted".to_owned());
         }
     }
@@ -240,9 +249,9 @@ fn help(findings: &Findings, verdict: &Verdict) -> Vec<String> {
             add(remedy.commands.join("; "));
         }
     }
-    let holes = Way::BOTH
+    let holes = Direction::BOTH
         .iter()
-        .filter_map(|way| findings.mtu.of(*way).as_ref().ok());
+        .filter_map(|direction| findings.mtu.of(*direction).as_ref().ok());
     let smallest = holes
         .filter(|mtu| mtu.is_black_hole())
         .map(|mtu| mtu.passed_bytes)
@@ -258,12 +267,12 @@ fn help(findings: &Findings, verdict: &Verdict) -> Vec<String> {
             )
         });
     }
-    for way in Way::BOTH {
-        let (sender, at_sender, at_receiver) = match way {
-            Way::FromHere => (&findings.here, "here", "there"),
-            Way::ToHere => (&findings.there, "there", "here"),
+    for direction in Direction::BOTH {
+        let (sender, at_sender, at_receiver) = match direction {
+            Direction::FromHere => (&findings.here, "here", "there"),
+            Direction::ToHere => (&findings.there, "there", "here"),
         };
-        match verdict.limits.of(way) {
+        match verdict.limits.of(direction) {
             Some(Limit::Core { .. }) if tried.is_none() => {
                 add("a full core: `--offloads` finds an offload that costs it".to_owned());
             }
@@ -274,7 +283,10 @@ fn help(findings: &Findings, verdict: &Verdict) -> Vec<String> {
                 "{at_sender}: sysctl -w net.ipv4.tcp_wmem='4096 131072 67108864'"
             )),
             Some(Limit::Path { added_ns, .. }) if *added_ns >= BLOAT_LEAST_NS => {
-                let bps = verdict.goodput.of(way).map_or(0.0, |goodput| goodput.bps);
+                let bps = verdict
+                    .goodput
+                    .of(direction)
+                    .map_or(0.0, |goodput| goodput.bps);
                 // Below the path's rate, so that the queue is this one, which is short.
                 let mbit = (bps * 0.95 / 1e6).floor().max(1.0);
                 add(format!(

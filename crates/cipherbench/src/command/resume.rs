@@ -2,7 +2,7 @@
 
 use super::live::Pages;
 use crate::cli::Resume;
-use crate::documents::{conclude, within};
+use crate::documents::{conclude, limits_of_stopped, within};
 use crate::exit::{Exit, Failure};
 use crate::{output, signals, version};
 use journal::Writer;
@@ -68,9 +68,10 @@ pub(crate) fn resume(arguments: &Resume) -> Result<Exit, Failure> {
     })))?;
     let pages = pages.serve(dir)?;
     let journal = session.carry_out(plan, &done, writer, dir);
-    let concluded = journal
-        .map_err(Failure::from)
-        .and_then(|journal| conclude(within(dir), &journal, options.form, junit));
+    let concluded = match journal {
+        Ok(journal) => conclude(within(dir), &journal, options.form, junit),
+        Err(error) => limits_of_stopped(dir, junit).and(Err(error.into())),
+    };
     pages.finish();
     concluded
 }

@@ -2,7 +2,7 @@
 
 use super::live::Pages;
 use crate::cli::{Junit, Output, Run, Watching};
-use crate::documents::{conclude, within};
+use crate::documents::{conclude, limits_of_stopped, within};
 use crate::exit::{Exit, Failure};
 use crate::{signals, version};
 use journal::record::{FORMAT_VERSION, Header};
@@ -127,9 +127,10 @@ pub(crate) fn carry_out(
     // Only now, as the lab needs a process with one thread.
     let pages = pages.serve(&dir)?;
     let journal = session.carry_out(&header.plan, &done, writer, &dir);
-    let concluded = journal
-        .map_err(Failure::from)
-        .and_then(|journal| conclude(within(&dir), &journal, options.form, junit));
+    let concluded = match journal {
+        Ok(journal) => conclude(within(&dir), &journal, options.form, junit),
+        Err(error) => limits_of_stopped(&dir, junit).and(Err(error.into())),
+    };
     pages.finish();
     concluded
 }

@@ -22,8 +22,14 @@ const TRIALS: usize = 4;
 
 /// Starts the long run and waits until this many trials are recorded.
 fn start_long(sandbox: &Sandbox, trials: usize) -> Child {
-    sandbox.write("campaign.yaml", LONG);
-    let mut run = sandbox.interruptible(&["run", "campaign.yaml", "--lab", "lab.yaml"]);
+    start_with(sandbox, LONG, &[], trials)
+}
+
+/// The same with another campaign and more words.
+fn start_with(sandbox: &Sandbox, campaign: &str, more: &[&str], trials: usize) -> Child {
+    sandbox.write("campaign.yaml", campaign);
+    let words = [&["run", "campaign.yaml", "--lab", "lab.yaml"], more].concat();
+    let mut run = sandbox.interruptible(&words);
     let run = start(run.process_group(0));
     wait_for("a recorded trial", || {
         (sandbox.trials_recorded() >= trials).then_some(())
@@ -87,7 +93,8 @@ pub(crate) fn a_run_that_was_killed_is_resumed_without_losing_a_trial() {
 
 pub(crate) fn ctrl_c_takes_the_lab_down_and_exits_4_even_when_pressed_again() {
     let sandbox = Sandbox::new();
-    let run = start_long(&sandbox, 1);
+    let limited = format!("{LONG}expect:\n  - ping p50 <= 100 s\n");
+    let run = start_with(&sandbox, &limited, &["--junit", "limits.xml"], 1);
     // As from a terminal: to the whole process group, and repeatedly.
     let group = Pid::from_raw(process_id(&run));
     for _ in 0..3 {
@@ -103,6 +110,9 @@ pub(crate) fn ctrl_c_takes_the_lab_down_and_exits_4_even_when_pressed_again() {
         .says(&format!("cipherbench resume {folder}"))
         .says(&format!("cipherbench report {folder}"));
     assert_eq!(ended.stdout, "");
+    // A pipeline that reads the limits finds them undecided.
+    let junit = fs::read_to_string(sandbox.path("limits.xml")).expect("JUnit");
+    assert!(junit.contains("<error"), "{junit}");
     let report = String::from_utf8(sandbox.run_file("report.md")).expect("UTF-8");
     assert!(
         report.contains("long"),

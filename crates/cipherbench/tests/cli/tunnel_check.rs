@@ -43,8 +43,8 @@ fn check(networks: &Networks, address: &str, wrapper: &str) -> (Ended, Value) {
 
 /// Ends the attempt at the test if a busy encryptor joined the packets, which is an answer too.
 fn repeat_if_joined(answer: &Value) {
-    for way in ["from_here", "to_here"] {
-        let reason = answer["encrypted"][way]["reason"].as_str();
+    for direction in ["from_here", "to_here"] {
+        let reason = answer["encrypted"][direction]["reason"].as_str();
         if let Some(reason) = reason.filter(|reason| reason.contains("were not found")) {
             busy::too_busy(reason.to_owned());
         }
@@ -57,18 +57,21 @@ pub(crate) fn our_tunnel_is_encrypted_and_the_path_beneath_it_is_not() {
     let (ended, answer) = check(&networks, "10.9.2.1", "");
     repeat_if_joined(&answer);
     let ended = ended.exits(0);
-    for (way, interface) in [("from_here", "w0"), ("to_here", "w1")] {
-        let found = &answer["encrypted"][way];
+    for (direction, interface) in [("from_here", "w0"), ("to_here", "w1")] {
+        let found = &answer["encrypted"][direction];
         assert_eq!(found["sealed"], "yes", "{answer:#}");
         assert_eq!(found["interface"], interface);
         assert_eq!(found["form"], "ESP in UDP");
-        assert_eq!(answer["mtu"][way]["is_black_hole"], false, "{answer:#}");
-        assert!(
-            answer["tcp"][way]["goodput"]["bps"].as_f64() > Some(0.0),
+        assert_eq!(
+            answer["mtu"][direction]["is_black_hole"], false,
             "{answer:#}"
         );
         assert!(
-            answer["tcp"][way]["round_trips"]["p50_ns"].as_u64() > Some(0),
+            answer["tcp"][direction]["goodput"]["bps"].as_f64() > Some(0.0),
+            "{answer:#}"
+        );
+        assert!(
+            answer["tcp"][direction]["round_trips"]["p50_ns"].as_u64() > Some(0),
             "{answer:#}"
         );
     }
@@ -84,8 +87,8 @@ pub(crate) fn our_tunnel_is_encrypted_and_the_path_beneath_it_is_not() {
     );
     let (ended, answer) = check(&networks, "192.0.2.2", "");
     let ended = ended.exits(1);
-    for way in ["from_here", "to_here"] {
-        let found = &answer["encrypted"][way];
+    for direction in ["from_here", "to_here"] {
+        let found = &answer["encrypted"][direction];
         assert_eq!(
             (&found["sealed"], &found["why"]),
             (&"no".into(), &"readable".into()),
@@ -166,8 +169,8 @@ pub(crate) fn a_black_hole_of_the_mtu_is_named() {
     }
     let (ended, answer) = check(&networks, "192.0.2.2", "");
     let ended = ended.exits(1);
-    for way in ["from_here", "to_here"] {
-        let mtu = &answer["mtu"][way];
+    for direction in ["from_here", "to_here"] {
+        let mtu = &answer["mtu"][direction];
         assert_eq!(
             (
                 &mtu["known_bytes"],
@@ -177,7 +180,7 @@ pub(crate) fn a_black_hole_of_the_mtu_is_named() {
             (&1500.into(), &1300.into(), &true.into()),
             "{answer:#}"
         );
-        let limit = &answer["tcp"][way]["limit"];
+        let limit = &answer["tcp"][direction]["limit"];
         assert_eq!(limit["limit"], "stall", "{answer:#}");
     }
     let said = ended
@@ -217,12 +220,15 @@ pub(crate) fn ipv6_is_checked_as_ipv4_is() {
     let ended = ended.exits(0);
     let title = "fd00:5:2::1 over cb0 (tun), checked in ";
     assert!(ended.stdout.starts_with(title), "{}", ended.stdout);
-    for way in ["from_here", "to_here"] {
-        let found = &answer["encrypted"][way];
+    for direction in ["from_here", "to_here"] {
+        let found = &answer["encrypted"][direction];
         assert_eq!(found["sealed"], "yes", "{answer:#}");
         assert_eq!(found["form"], "ESP in UDP", "{answer:#}");
-        assert_eq!(answer["mtu"][way]["is_black_hole"], false, "{answer:#}");
-        let goodput = &answer["tcp"][way]["goodput"]["bps"];
+        assert_eq!(
+            answer["mtu"][direction]["is_black_hole"], false,
+            "{answer:#}"
+        );
+        let goodput = &answer["tcp"][direction]["goodput"]["bps"];
         assert!(goodput.as_f64() > Some(0.0), "{answer:#}");
     }
     for gateway in gateways {
@@ -236,9 +242,9 @@ pub(crate) fn ipv6_is_checked_as_ipv4_is() {
     }
     let (ended, answer) = check(&networks, "[fd00:9::2]:9000", "");
     ended.exits(1);
-    for way in ["from_here", "to_here"] {
-        assert_eq!(answer["encrypted"][way]["sealed"], "no", "{answer:#}");
-        let mtu = &answer["mtu"][way];
+    for direction in ["from_here", "to_here"] {
+        assert_eq!(answer["encrypted"][direction]["sealed"], "no", "{answer:#}");
+        let mtu = &answer["mtu"][direction];
         assert_eq!(mtu["known_bytes"], 1500, "{answer:#}");
         assert_eq!(mtu["passed_bytes"], 1340, "{answer:#}");
         assert_eq!(mtu["is_black_hole"], true, "{answer:#}");

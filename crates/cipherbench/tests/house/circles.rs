@@ -189,13 +189,17 @@ fn circle(imported: &Imported, start: &Names) -> Option<Vec<Names>> {
     let mut seen = BTreeSet::new();
     while !ways.is_empty() {
         let mut longer = Vec::new();
-        for way in ways {
-            for next in imported.get(&way[way.len() - 1]).into_iter().flatten() {
+        for direction in ways {
+            for next in imported
+                .get(&direction[direction.len() - 1])
+                .into_iter()
+                .flatten()
+            {
                 if next.0 == start {
-                    return Some(way);
+                    return Some(direction);
                 }
                 if seen.insert(next.0) {
-                    longer.push([way.as_slice(), std::slice::from_ref(next.0)].concat());
+                    longer.push([direction.as_slice(), std::slice::from_ref(next.0)].concat());
                 }
             }
         }
@@ -215,9 +219,9 @@ fn no_modules_import_each_other_in_a_cycle() {
         let imported = between_siblings(&files(&src, &sources));
         imports_read += imported.values().map(BTreeMap::len).sum::<usize>();
         for module in imported.keys() {
-            if let Some(way) = circle(&imported, module) {
-                let next = way.iter().cycle().skip(1);
-                let mut imports: Vec<&str> = way
+            if let Some(direction) = circle(&imported, module) {
+                let next = direction.iter().cycle().skip(1);
+                let mut imports: Vec<&str> = direction
                     .iter()
                     .zip(next)
                     .map(|(from, to)| imported[from][to].as_str())

@@ -4,7 +4,7 @@ use crate::ask::{Ask, Config, Entry, LogRatio, Order, Step, Test};
 use crate::evidence::{Evidence, Expected, Shown};
 use crate::posterior::Posterior;
 use crate::random::SplitMix64;
-use crate::{BisectError, Estimate, Found, Outcome, Rest, Undecided};
+use crate::{BisectError, Estimate, LocatedChange, Outcome, Rest, Undecided};
 use std::collections::{BTreeMap, BTreeSet};
 use std::ops::RangeInclusive;
 
@@ -58,7 +58,7 @@ pub struct Bisection {
     current: Option<usize>,
     /// Results on trial: the one before the change, the changed one, new pairs of both.
     confirms: Vec<(usize, usize, Evidence)>,
-    found: Option<Found>,
+    found: Option<LocatedChange>,
     before: Option<Evidence>,
     after: Option<Evidence>,
     step: Step,
@@ -181,7 +181,7 @@ impl Bisection {
 
     /// The result, as soon as it is confirmed: tests for other changes may follow.
     #[must_use]
-    pub const fn found(&self) -> Option<&Found> {
+    pub const fn found(&self) -> Option<&LocatedChange> {
         self.found.as_ref()
     }
 
@@ -384,7 +384,7 @@ impl Bisection {
             return Some(Next::Measure(Test::Confirm, changed, unchanged));
         }
         let own = of.map(|at| self.confirms[at].2.losses());
-        self.found = Some(Found {
+        self.found = Some(LocatedChange {
             first: unchanged + 1,
             last: changed,
             change: self.estimate(own.unwrap_or_default())?.of_change(),

@@ -51,4 +51,4 @@ pub use ask::{Ask, Change, Config, Entry, LogRatio, Order, Step, Test};
 pub use bisection::Bisection;
 pub use error::BisectError;
 pub use estimate::Estimate;
-pub use outcome::{Found, Outcome, Rest, Undecided};
+pub use outcome::{LocatedChange, Outcome, Rest, Undecided};

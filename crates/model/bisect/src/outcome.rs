@@ -12,7 +12,7 @@ pub enum Outcome {
     /// one.
     Swapped(Estimate),
     /// The change was found.
-    Found(Box<Found>),
+    Found(Box<LocatedChange>),
     /// The change was not found.
     Undecided {
         /// Why.
@@ -36,7 +36,7 @@ pub enum Undecided {
 
 /// A confirmed result.
 #[derive(Debug, Clone, PartialEq)]
-pub struct Found {
+pub struct LocatedChange {
     /// The first candidate that may have changed the figure.
     pub first: usize,
     /// The last one. Equal to the first, unless candidates were skipped that would distinguish
@@ -67,7 +67,7 @@ pub enum Rest {
     Undecided,
 }
 
-impl Found {
+impl LocatedChange {
     /// Whether another change was found.
     #[must_use]
     pub const fn several(&self) -> bool {

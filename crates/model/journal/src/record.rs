@@ -29,16 +29,16 @@ pub use captured::{CaptureContents, Captured, LengthCount, ProtocolCount};
 pub use check::{Check, Explanation, in_brief};
 pub use cipher_link::{CipherLink, SealedContents};
 pub use device::{
-    CpuReference, DeviceFacts, DeviceFatigue, DeviceFound, DeviceResult, DeviceSpeed, Facts,
+    CpuReference, DeviceFacts, DeviceFatigue, DeviceRecord, DeviceResult, DeviceSpeed, Facts,
     FatigueCounts, FatiguePoint, FatigueProgress, FatigueSegment, KatOutcome, KatRow, Life, Proof,
     SpeedTrial,
 };
-pub use disturbed::{AttackTrial, Disturbance, DutEvent, ResetFound, TimeBin, Timeline};
+pub use disturbed::{AttackTrial, Disturbance, DutEvent, ResetRecord, TimeBin, Timeline};
 pub use frame_trial::{
     BurstTrial, DelayTrend, FramePort, FrameTrial, GoalBounds, GoalOutcome, LatencyBucket,
-    LatencyTrial, RecoveryTrial, Reflection, Reserve, SearchEnd, ThroughputFound,
+    LatencyTrial, RecoveryTrial, Reflection, Reserve, SearchEnd, SearchRecord,
 };
-pub use frames::{DisturbedTrials, FrameFound, FrameResult};
+pub use frames::{DisturbedTrials, FrameResult, ProcedureRecord};
 pub use http::{HttpFailure, HttpResult, HttpStored, HttpTimes, TimeBucket};
 pub use ike::{GatewaySas, IkeFailure, IkeResult, IkeSearch, IkeTrial};
 pub use impair::{Counts as ImpairCounts, Impaired};

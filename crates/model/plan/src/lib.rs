@@ -18,7 +18,6 @@ mod device;
 mod dscp;
 pub mod estimate;
 mod expectation;
-mod found;
 mod frames;
 mod hosts;
 mod http;
@@ -29,6 +28,7 @@ mod lacking;
 mod measurement;
 mod names;
 mod order;
+mod pinned;
 mod plan;
 mod procedure;
 mod published;
@@ -86,8 +86,8 @@ pub use video::{Picture, Player, VideoTest, VideoTransport};
 pub use words::{compact, compact_time, nanos, on_off};
 
 pub use self::search::{Criteria, Goal, Profile, ProfileTimes, ThroughputSearch};
-pub use found::FoundProgram;
 pub use frames::{FrameTest, IpVersion, PortKind, Ports, Traffic};
+pub use pinned::PinnedProgram;
 
 /// The value of a number that older journals lack.
 fn one<T: From<u8>>() -> T {

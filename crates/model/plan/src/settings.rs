@@ -1,6 +1,6 @@
 //! Settings of nodes, or of external boxes, that are in force while a version of a DUT is measured.
 
-use crate::found::FoundProgram;
+use crate::pinned::PinnedProgram;
 use crate::words::on_off;
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
@@ -30,7 +30,7 @@ pub struct StationProgram {
     pub program: String,
     /// The program that was found when the run began.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub found: Option<FoundProgram>,
+    pub found: Option<PinnedProgram>,
 }
 
 /// The tools that a version may replace: those that measure transfers.
@@ -144,7 +144,7 @@ impl VersionSettings {
             return Some(format!("the program `{}`", name.escape_debug()));
         }
         let mut found = self.programs.values().filter_map(|its| its.found.as_ref());
-        found.find_map(FoundProgram::mistake).or_else(|| {
+        found.find_map(PinnedProgram::mistake).or_else(|| {
             [&self.stations, &self.gateways]
                 .into_iter()
                 .find_map(NodeSettings::mistake)

@@ -1,7 +1,7 @@
 //! What a campaign changes of a DUT: its program with version, build and environment, or the
 //! settings in force while it is measured.
 
-use crate::found::FoundProgram;
+use crate::pinned::PinnedProgram;
 use crate::settings::VersionSettings;
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
@@ -26,7 +26,7 @@ pub struct Software {
     pub settings: Option<VersionSettings>,
     /// The program that was found when the run began.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub found: Option<FoundProgram>,
+    pub found: Option<PinnedProgram>,
 }
 
 /// A command that leaves a program.
@@ -121,11 +121,11 @@ impl Software {
         if let Some(mistake) = settings.and_then(VersionSettings::mistake) {
             return Some(mistake);
         }
-        self.found.as_ref().and_then(FoundProgram::mistake)
+        self.found.as_ref().and_then(PinnedProgram::mistake)
     }
 
     /// The programs of the DUT and of the stations that were found when the run began.
-    pub fn found_programs(&self) -> impl Iterator<Item = &FoundProgram> {
+    pub fn found_programs(&self) -> impl Iterator<Item = &PinnedProgram> {
         let settings = self.settings.iter();
         let of_stations = settings.flat_map(|settings| settings.programs.values());
         self.found

@@ -188,7 +188,7 @@ fn of_figures<'r>(
             cell: cell.cell.clone(),
             quantity: cell.quantity.clone(),
             outcome: cell.outcome.into(),
-            reason: cell.reason.clone(),
+            reason: journal::with_run(&cell.reason, runs[run].name),
         })
     });
     let cells: Vec<GateCell> = cells.collect();

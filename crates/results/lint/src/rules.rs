@@ -167,6 +167,7 @@ fn is_unchecked(document: &Document, table: &Table) -> bool {
         && refers.iter().all(|reference| reference.is_none())
         && !is_named()
         && !is_claimed()
+        && !devices::has_bare_link(table)
         && !statistics(columns.collect())
         && !statistics(rows.collect())
         && table.cells().all(|cell| cell.ceiling_bps().is_none())

@@ -38,6 +38,8 @@ use units::human::counted;
 
 /// The stations, not the DUT, are the limit from this ratio to the baseline on.
 const TESTER_LIMITED_RATIO: f64 = 0.95;
+/// A path that loses more of the datagrams than this is at its own limit.
+const LOSES_MIN: f64 = 0.001;
 /// An offered load below this share of the intended one is a shortfall.
 const OFFERED_SHORTFALL_RATIO: f64 = 0.95;
 /// Datagram rates that differ by less, over sizes that differ twofold, are the generator's limit.
@@ -225,7 +227,7 @@ pub(crate) fn warnings(
         large_spread(cells),
         lost_ping(cells),
         no_baseline(cells),
-        tester_limited(journal, comparisons),
+        tester_limited(journal, cells, comparisons),
         generator_limited(cells),
         offered_shortfall(cells),
         shared_a,
@@ -423,7 +425,17 @@ fn no_baseline(cells: &[CellResult]) -> Option<Warning> {
     )
 }
 
-fn tester_limited(journal: &Journal, comparisons: &[Comparison]) -> Option<Warning> {
+fn tester_limited(
+    journal: &Journal,
+    cells: &[CellResult],
+    comparisons: &[Comparison],
+) -> Option<Warning> {
+    // Nothing but the path limits a sender whose datagrams are lost.
+    let loses = |id: &str| {
+        let cell = cells.iter().find(|cell| cell.id == id);
+        let datagrams = cell.and_then(|cell| cell.bulk()?.datagrams.as_ref());
+        datagrams.is_some_and(|found| found.loss_ratio.mean > LOSES_MIN)
+    };
     // An impaired path limits both, as the campaign intends.
     let planned = journal.header.plan.cells.iter();
     let impaired: BTreeSet<_> = planned
@@ -439,6 +451,7 @@ fn tester_limited(journal: &Journal, comparisons: &[Comparison]) -> Option<Warni
             found.metric == Metric::PayloadThroughput
                 && found.ratio >= TESTER_LIMITED_RATIO
                 && !impaired.contains(&found.cell)
+                && !loses(&found.cell)
         })
         .map(|found| found.cell.clone())
         .collect();

@@ -2,7 +2,7 @@
 
 use crate::payload::Payload;
 use crate::spec::{
-    Check, DatagramCounts, Datagrams, Findings, PathMtu, READY, Spec, StreamCounts, Way,
+    Check, DatagramCounts, Datagrams, Direction, Findings, PathMtu, READY, Spec, StreamCounts,
 };
 use crate::{ProbeError, datagrams, failed, path_mtu, stream};
 use serde::de::DeserializeOwned;
@@ -32,17 +32,17 @@ const ACCEPT_STEP: Duration = Duration::from_millis(100);
 #[serde(rename_all = "kebab-case", tag = "check")]
 enum Request {
     Tcp {
-        way: Way,
+        direction: Direction,
         ms: u64,
     },
     Udp {
-        way: Way,
+        direction: Direction,
         kind: Datagrams,
         ms: u64,
         bytes: u16,
     },
     Mtu {
-        way: Way,
+        direction: Direction,
     },
     /// The caller has sent its last datagram.
     Over,
@@ -76,7 +76,7 @@ pub struct Call<'a> {
     /// Length of the long datagrams' payload in bytes.
     pub datagram_bytes: u16,
     /// The checks; empty: all.
-    pub checks: &'a [(Way, Check)],
+    pub checks: &'a [(Direction, Check)],
     /// Whether the largest packet is searched first.
     pub mtu: bool,
 }
@@ -227,20 +227,20 @@ impl Server<'_> {
         }
         loop {
             match self.lines.read()? {
-                Request::Tcp { way, ms } => self.tcp(way, limited(ms))?,
+                Request::Tcp { direction, ms } => self.tcp(direction, limited(ms))?,
                 Request::Udp {
-                    way,
+                    direction,
                     kind,
                     ms,
                     bytes,
-                } => self.udp(way, kind, limited(ms), bytes)?,
-                Request::Mtu { way } => self.mtu(way)?,
+                } => self.udp(direction, kind, limited(ms), bytes)?,
+                Request::Mtu { direction } => self.mtu(direction)?,
                 Request::Over => {}
             }
         }
     }
 
-    fn tcp(&mut self, way: Way, time: Duration) -> io::Result<()> {
+    fn tcp(&mut self, direction: Direction, time: Duration) -> io::Result<()> {
         let listener = TcpListener::bind(self.lines.own()?)?;
         let port = listener.local_addr()?.port();
         self.lines.write(&Port { port })?;
@@ -258,9 +258,9 @@ impl Server<'_> {
         };
         let counts = accepted.and_then(|stream| {
             stream.set_nonblocking(false)?;
-            match way {
-                Way::Up => stream::receive(&stream, time, self.payload),
-                Way::Down => Ok(StreamCounts {
+            match direction {
+                Direction::Up => stream::receive(&stream, time, self.payload),
+                Direction::Down => Ok(StreamCounts {
                     sent_bytes: stream::send(&stream, time, self.payload)?,
                     ..StreamCounts::default()
                 }),
@@ -269,30 +269,36 @@ impl Server<'_> {
         self.lines.write(&counts.map_err(|error| error.to_string()))
     }
 
-    fn udp(&mut self, way: Way, kind: Datagrams, time: Duration, bytes: u16) -> io::Result<()> {
+    fn udp(
+        &mut self,
+        direction: Direction,
+        kind: Datagrams,
+        time: Duration,
+        bytes: u16,
+    ) -> io::Result<()> {
         let socket = UdpSocket::bind(self.lines.own()?)?;
         let port = socket.local_addr()?.port();
         self.lines.write(&Port { port })?;
-        let counts = self.hear(&socket).and_then(|()| match way {
-            Way::Up => datagrams::receive(&socket, kind, bytes, self.payload, || {
+        let counts = self.hear(&socket).and_then(|()| match direction {
+            Direction::Up => datagrams::receive(&socket, kind, bytes, self.payload, || {
                 self.lines.is_waiting()
             }),
-            Way::Down => datagrams::send(&socket, kind, time, bytes, self.payload),
+            Direction::Down => datagrams::send(&socket, kind, time, bytes, self.payload),
         });
-        if way == Way::Up {
+        if direction == Direction::Up {
             // The line that ended the check.
             let _: Request = self.lines.read()?;
         }
         self.lines.write(&counts.map_err(|error| error.to_string()))
     }
 
-    fn mtu(&mut self, way: Way) -> io::Result<()> {
+    fn mtu(&mut self, direction: Direction) -> io::Result<()> {
         let socket = UdpSocket::bind(self.lines.own()?)?;
         let port = socket.local_addr()?.port();
         self.lines.write(&Port { port })?;
-        let found = self.hear(&socket).and_then(|()| match way {
-            Way::Up => path_mtu::answer(&socket, MTU_LIMIT).map(|()| PathMtu::default()),
-            Way::Down => {
+        let found = self.hear(&socket).and_then(|()| match direction {
+            Direction::Up => path_mtu::answer(&socket, MTU_LIMIT).map(|()| PathMtu::default()),
+            Direction::Down => {
                 let found = path_mtu::find(&socket);
                 path_mtu::done(&socket);
                 found
@@ -331,35 +337,37 @@ pub fn call(calls: &Call<'_>) -> Result<Findings, ProbeError> {
         checks,
         ..
     } = *calls;
-    let is_wanted = |way, check| checks.is_empty() || checks.contains(&(way, check));
+    let is_wanted = |direction, check| checks.is_empty() || checks.contains(&(direction, check));
     let payload = Payload::new();
     let mut findings = Findings::default();
     let mut connection = None;
-    for way in Way::BOTH.into_iter().filter(|_| calls.mtu) {
-        let request = Request::Mtu { way };
-        let mtu = on(&mut connection, calls, |caller| caller.mtu(request, way))?;
-        findings.mtu.push((way, mtu));
+    for direction in Direction::BOTH.into_iter().filter(|_| calls.mtu) {
+        let request = Request::Mtu { direction };
+        let mtu = on(&mut connection, calls, |caller| {
+            caller.mtu(request, direction)
+        })?;
+        findings.mtu.push((direction, mtu));
     }
-    for way in Way::BOTH {
-        if is_wanted(way, Check::Tcp) {
-            let request = Request::Tcp { way, ms };
+    for direction in Direction::BOTH {
+        if is_wanted(direction, Check::Tcp) {
+            let request = Request::Tcp { direction, ms };
             let tcp = on(&mut connection, calls, |caller| {
-                caller.tcp(request, way, ms, &payload)
+                caller.tcp(request, direction, ms, &payload)
             })?;
-            findings.tcp.push((way, tcp));
+            findings.tcp.push((direction, tcp));
         }
         let kinds = Datagrams::ALL.into_iter();
-        for kind in kinds.filter(|kind| is_wanted(way, Check::Udp(*kind))) {
+        for kind in kinds.filter(|kind| is_wanted(direction, Check::Udp(*kind))) {
             let request = Request::Udp {
-                way,
+                direction,
                 kind,
                 ms,
                 bytes,
             };
             let udp = on(&mut connection, calls, |caller| {
-                caller.udp(request, (way, kind), (ms, bytes), &payload)
+                caller.udp(request, (direction, kind), (ms, bytes), &payload)
             })?;
-            findings.udp.push((way, kind, udp));
+            findings.udp.push((direction, kind, udp));
         }
     }
     Ok(findings)
@@ -411,26 +419,27 @@ impl Caller {
     fn tcp(
         &mut self,
         request: Request,
-        way: Way,
+        direction: Direction,
         ms: u64,
         payload: &Payload,
     ) -> io::Result<Result<StreamCounts, String>> {
         let server = self.begin(request)?;
         let time = Duration::from_millis(ms);
-        let own = TcpStream::connect_timeout(&server, CONNECT_LIMIT).and_then(|stream| match way {
-            Way::Up => Ok(StreamCounts {
-                sent_bytes: stream::send(&stream, time, payload)?,
-                ..StreamCounts::default()
-            }),
-            Way::Down => stream::receive(&stream, time, payload),
-        });
+        let own =
+            TcpStream::connect_timeout(&server, CONNECT_LIMIT).and_then(|stream| match direction {
+                Direction::Up => Ok(StreamCounts {
+                    sent_bytes: stream::send(&stream, time, payload)?,
+                    ..StreamCounts::default()
+                }),
+                Direction::Down => stream::receive(&stream, time, payload),
+            });
         let theirs: Result<StreamCounts, String> = self.lines.read()?;
         let joined = own.map_err(|error| error.to_string());
         Ok(joined.and_then(|own| {
             let theirs = theirs?;
-            let (sender, receiver) = match way {
-                Way::Up => (own, theirs),
-                Way::Down => (theirs, own),
+            let (sender, receiver) = match direction {
+                Direction::Up => (own, theirs),
+                Direction::Down => (theirs, own),
             };
             Ok(StreamCounts {
                 sent_bytes: sender.sent_bytes,
@@ -442,28 +451,28 @@ impl Caller {
     fn udp(
         &mut self,
         request: Request,
-        (way, kind): (Way, Datagrams),
+        (direction, kind): (Direction, Datagrams),
         (ms, bytes): (u64, u16),
         payload: &Payload,
     ) -> io::Result<Result<DatagramCounts, String>> {
         let socket = connected(self.begin(request)?)?;
         let time = Duration::from_millis(ms);
-        let own = greet(&socket).and_then(|()| match way {
-            Way::Up => datagrams::send(&socket, kind, time, bytes, payload),
-            Way::Down => {
+        let own = greet(&socket).and_then(|()| match direction {
+            Direction::Up => datagrams::send(&socket, kind, time, bytes, payload),
+            Direction::Down => {
                 datagrams::receive(&socket, kind, bytes, payload, || self.lines.is_waiting())
             }
         });
-        if way == Way::Up {
+        if direction == Direction::Up {
             self.lines.write(&Request::Over)?;
         }
         let theirs: Result<DatagramCounts, String> = self.lines.read()?;
         let joined = own.map_err(|error| error.to_string());
         Ok(joined.and_then(|own| {
             let theirs = theirs?;
-            let (sender, receiver) = match way {
-                Way::Up => (own, theirs),
-                Way::Down => (theirs, own),
+            let (sender, receiver) = match direction {
+                Direction::Up => (own, theirs),
+                Direction::Down => (theirs, own),
             };
             Ok(DatagramCounts {
                 sent: sender.sent,
@@ -474,21 +483,25 @@ impl Caller {
         }))
     }
 
-    fn mtu(&mut self, request: Request, way: Way) -> io::Result<Result<PathMtu, String>> {
+    fn mtu(
+        &mut self,
+        request: Request,
+        direction: Direction,
+    ) -> io::Result<Result<PathMtu, String>> {
         let socket = connected(self.begin(request)?)?;
-        let own = greet(&socket).and_then(|()| match way {
-            Way::Up => {
+        let own = greet(&socket).and_then(|()| match direction {
+            Direction::Up => {
                 let found = path_mtu::find(&socket);
                 path_mtu::done(&socket);
                 found
             }
-            Way::Down => path_mtu::answer(&socket, MTU_LIMIT).map(|()| PathMtu::default()),
+            Direction::Down => path_mtu::answer(&socket, MTU_LIMIT).map(|()| PathMtu::default()),
         });
         let theirs: Result<PathMtu, String> = self.lines.read()?;
         let own = own.map_err(|error| error.to_string());
-        Ok(match way {
-            Way::Up => theirs.and(own),
-            Way::Down => own.and(theirs),
+        Ok(match direction {
+            Direction::Up => theirs.and(own),
+            Direction::Down => own.and(theirs),
         })
     }
 }

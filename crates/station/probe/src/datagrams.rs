@@ -345,14 +345,18 @@ impl Receiver<'_> {
     }
 }
 
-struct Found {
+struct ReceivedDatagram {
     bytes: usize,
     segment: Option<usize>,
     tos: u8,
     ttl: u8,
 }
 
-fn receive_one(socket: &UdpSocket, buffer: &mut [u8], space: &mut [u8]) -> io::Result<Found> {
+fn receive_one(
+    socket: &UdpSocket,
+    buffer: &mut [u8],
+    space: &mut [u8],
+) -> io::Result<ReceivedDatagram> {
     let mut slices = [IoSliceMut::new(buffer)];
     let message = recvmsg::<SockaddrStorage>(
         socket.as_raw_fd(),
@@ -360,7 +364,7 @@ fn receive_one(socket: &UdpSocket, buffer: &mut [u8], space: &mut [u8]) -> io::R
         Some(space),
         MsgFlags::empty(),
     )?;
-    let mut found = Found {
+    let mut found = ReceivedDatagram {
         bytes: message.bytes,
         segment: None,
         tos: 0,

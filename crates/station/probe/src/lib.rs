@@ -21,7 +21,7 @@ mod stream;
 pub use control::{Access, Call, call, play, serve};
 pub use path_mtu::{LEAST_BYTES, largest_packet};
 pub use spec::{
-    Check, DatagramCounts, Datagrams, Findings, PathMtu, READY, Spec, StreamCounts, Way,
+    Check, DatagramCounts, Datagrams, Direction, Findings, PathMtu, READY, Spec, StreamCounts,
 };
 
 /// Error of a probe.

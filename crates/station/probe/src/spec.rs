@@ -28,21 +28,21 @@ pub enum Spec {
         datagram_bytes: u16,
         /// The checks to make; empty: all. The largest packet is always searched first: the kernel
         /// then knows it, and later checks lose nothing to a router that reports it.
-        checks: Vec<(Way, Check)>,
+        checks: Vec<(Direction, Check)>,
     },
 }
 
 /// Direction of a check.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
-pub enum Way {
+pub enum Direction {
     /// From the caller to the server.
     Up,
     /// From the server to the caller.
     Down,
 }
 
-impl Way {
+impl Direction {
     /// Both directions.
     pub const BOTH: [Self; 2] = [Self::Up, Self::Down];
 }
@@ -168,9 +168,9 @@ impl PathMtu {
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Findings {
     /// Streams.
-    pub tcp: Vec<(Way, Result<StreamCounts, String>)>,
+    pub tcp: Vec<(Direction, Result<StreamCounts, String>)>,
     /// Datagrams.
-    pub udp: Vec<(Way, Datagrams, Result<DatagramCounts, String>)>,
+    pub udp: Vec<(Direction, Datagrams, Result<DatagramCounts, String>)>,
     /// Path MTUs.
-    pub mtu: Vec<(Way, Result<PathMtu, String>)>,
+    pub mtu: Vec<(Direction, Result<PathMtu, String>)>,
 }

@@ -2,8 +2,8 @@
 
 use super::{PATH_INTERVAL, PATH_LIMIT};
 use crate::cables::Outside;
-use crate::hosts::Seat;
 use crate::on_node::{ip, ip_each, run_tool};
+use crate::remote::Seat;
 use crate::sync::{Deadline, join};
 use crate::topology::{A0, B0, End, Hop, Map, Side, W0, W1, cipher_ends};
 use plan::{Direction, Software};

@@ -1,9 +1,9 @@
 //! The two hosts of a lab with stations on another machine.
 
 use super::{NamespaceLab, Setup, cannot_build};
-use crate::hosts::part::Part;
-use crate::hosts::{RemoteHost, Seat};
 use crate::programs::{self, Missing};
+use crate::remote::part::Part;
+use crate::remote::{RemoteHost, Seat};
 use crate::sync::join;
 use crate::{Station, host};
 use journal::record::Environment;

@@ -2,7 +2,7 @@
 
 use super::needs::replaceable;
 use super::{find, known, said_of_itself};
-use plan::{Adapter, FoundProgram};
+use plan::{Adapter, PinnedProgram};
 use sha2::{Digest, Sha256};
 use std::fs::File;
 use std::io::{self, Read};
@@ -15,7 +15,7 @@ const VERSION_CHARS_MAX: usize = 100;
 ///
 /// # Errors
 /// With the reason, if there is no such program, or it cannot be read.
-pub fn identify(adapter: &Adapter, program: &str) -> Result<FoundProgram, String> {
+pub fn identify(adapter: &Adapter, program: &str) -> Result<PinnedProgram, String> {
     identify_as(replaceable(adapter), program)
 }
 
@@ -23,7 +23,7 @@ pub fn identify(adapter: &Adapter, program: &str) -> Result<FoundProgram, String
 ///
 /// # Errors
 /// As [`identify`].
-pub fn identify_as(installed: Option<&str>, program: &str) -> Result<FoundProgram, String> {
+pub fn identify_as(installed: Option<&str>, program: &str) -> Result<PinnedProgram, String> {
     let path = find(program).ok_or_else(|| super::error(program))?;
     // Stations run in other folders, and a resumed run may begin in another one.
     let path = std::path::absolute(&path).map_err(|error| format!("{program}: {error}"))?;
@@ -36,7 +36,7 @@ pub fn identify_as(installed: Option<&str>, program: &str) -> Result<FoundProgra
         .lines()
         .find(|line| super::find_version(line).is_some());
     let printable = line.unwrap_or_default().trim().chars();
-    Ok(FoundProgram {
+    Ok(PinnedProgram {
         version: printable
             .filter(|c| !c.is_control())
             .take(VERSION_CHARS_MAX)
@@ -50,8 +50,8 @@ pub fn identify_as(installed: Option<&str>, program: &str) -> Result<FoundProgra
 ///
 /// # Errors
 /// With the reason, if it is another one or gone.
-pub fn verify(found: &FoundProgram) -> Result<(), String> {
-    let FoundProgram { path, sha256, .. } = found;
+pub fn verify(found: &PinnedProgram) -> Result<(), String> {
+    let PinnedProgram { path, sha256, .. } = found;
     let help = "a run measures each version as one program; begin a new run";
     match digest(Path::new(path)) {
         Ok(digest) if digest == *sha256 => Ok(()),

@@ -6,7 +6,7 @@
 //! ```
 
 use crate::devices::encryptor;
-use crate::faults::{HeldRun, signal};
+use crate::faults::{KillableRun, signal};
 use crate::frames::{self, FRAMES, cross_both_ways, seal_and_open, with_dut};
 use crate::support::{
     LINKS, PATIENCE, TestLab, assert_nothing_is_left, await_that, direct, dump, install, is_alive,
@@ -287,7 +287,7 @@ pub(crate) fn an_element_that_cannot_be_made_is_explained() {
 
 pub(crate) fn a_stopped_element_of_a_killed_run_is_removed_by_the_next_run() {
     let folder = testing::folder().unwrap();
-    let mut run = HeldRun::start(folder.path());
+    let mut run = KillableRun::start(folder.path());
     let router = run.stations[5];
     signal(router, Signal::SIGSTOP);
     run.kill();

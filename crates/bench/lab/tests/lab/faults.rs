@@ -92,7 +92,7 @@ pub(crate) fn an_interrupt_ends_a_call_that_a_stopped_station_does_not_take() {
 }
 
 /// A run in a process of its own, that can be killed.
-pub(crate) struct HeldRun {
+pub(crate) struct KillableRun {
     run: Child,
     /// Stations: A, gw1, gw2, B, and a bridge and a router between the gateways.
     pub(crate) stations: Vec<u32>,
@@ -100,7 +100,7 @@ pub(crate) struct HeldRun {
     daemon: u32,
 }
 
-impl HeldRun {
+impl KillableRun {
     pub(crate) fn start(folder: &Path) -> Self {
         Self::start_as(Command::new(this_program()).arg("hold").arg(folder))
     }
@@ -162,7 +162,7 @@ fn namespaces_in_use() -> Vec<std::path::PathBuf> {
 
 pub(crate) fn a_killed_run_leaves_no_process_and_no_namespace() {
     let folder = testing::folder().unwrap();
-    let mut run = HeldRun::start(folder.path());
+    let mut run = KillableRun::start(folder.path());
     let namespaces = run.namespaces();
     assert!(
         namespaces
@@ -190,7 +190,7 @@ pub(crate) fn a_killed_run_leaves_no_process_and_no_namespace() {
 
 pub(crate) fn a_stopped_station_of_a_killed_run_is_removed_by_the_next_run() {
     let folder = testing::folder().unwrap();
-    let mut run = HeldRun::start(folder.path());
+    let mut run = KillableRun::start(folder.path());
     let gw1 = run.stations[1];
     signal(gw1, Signal::SIGSTOP);
     run.kill();
@@ -214,7 +214,7 @@ pub(crate) fn a_stopped_station_of_a_killed_run_is_removed_by_the_next_run() {
 
 pub(crate) fn an_orphan_of_a_killed_run_and_a_killed_station_is_removed_by_the_next_run() {
     let folder = testing::folder().unwrap();
-    let mut run = HeldRun::start(folder.path());
+    let mut run = KillableRun::start(folder.path());
     // As with `killall -9`: the daemon has no parent left.
     let shell = parent(run.daemon);
     signal(run.stations[1], Signal::SIGSTOP);
@@ -387,7 +387,7 @@ pub(crate) fn an_orphan_of_an_ordinary_users_killed_run_is_removed_by_the_next_r
         return;
     };
     // Each run is in a user namespace of its own.
-    let mut run = HeldRun::start_as(&mut user.command("hold"));
+    let mut run = KillableRun::start_as(&mut user.command("hold"));
     signal(run.stations[1], Signal::SIGSTOP);
     run.kill();
     signal(run.stations[1], Signal::SIGKILL);

@@ -3,22 +3,22 @@
 use super::*;
 use crate::observed::Question;
 use crate::setting::{FEATURES, Place};
-use probe::{Check, Datagrams, Way};
+use probe::{Check, Datagrams, Direction};
 use proptest::prelude::*;
 use std::convert::Infallible;
 use testbed::NodeId;
 
-const TCP: Asked = Asked {
+const TCP: DirectedQuestion = DirectedQuestion {
     question: Question::Probe(Check::Tcp),
-    way: Way::Up,
+    direction: Direction::Up,
 };
-const UDP: Asked = Asked {
+const UDP: DirectedQuestion = DirectedQuestion {
     question: Question::Probe(Check::Udp(Datagrams::Single)),
-    way: Way::Up,
+    direction: Direction::Up,
 };
-const UNCHECKED: Asked = Asked {
+const UNCHECKED: DirectedQuestion = DirectedQuestion {
     question: Question::Probe(Check::Udp(Datagrams::Unchecked)),
-    way: Way::Up,
+    direction: Direction::Up,
 };
 
 /// The answers of a combination in force; the number of the trial makes noise.
@@ -53,7 +53,7 @@ impl Subject for Simulated {
         Ok(row)
     }
 
-    fn answers(&mut self, only: Option<Asked>) -> Result<Answers, Infallible> {
+    fn answers(&mut self, only: Option<DirectedQuestion>) -> Result<Answers, Infallible> {
         self.trials += 1;
         let mut answers = (self.path)(&self.in_force, self.trials);
         answers.retain(|asked, _| only.is_none_or(|only| only == *asked));
@@ -203,9 +203,9 @@ fn a_setting_that_slows_is_told_apart_from_noise() {
 /// The five faults that tests/replicas injects into real paths, by their symptoms.
 #[test]
 fn each_known_fault_of_an_offload_is_named() {
-    let of = |datagrams| Asked {
+    let of = |datagrams| DirectedQuestion {
         question: Question::Probe(Check::Udp(datagrams)),
-        way: Way::Up,
+        direction: Direction::Up,
     };
     let (trains, marked) = (of(Datagrams::Trains), of(Datagrams::Marked));
     let (found, changed) = (0, 1);
@@ -285,7 +285,7 @@ fn a_fault_that_is_there_whatever_is_set_has_no_cause() {
         panic!("{:?}", result.findings);
     };
     assert_eq!(finding.causes, []);
-    let asked: Vec<Asked> = finding
+    let asked: Vec<DirectedQuestion> = finding
         .symptoms
         .iter()
         .map(|symptom| symptom.asked)

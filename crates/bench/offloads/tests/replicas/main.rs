@@ -17,12 +17,13 @@ mod place;
 use crate::place::Place as Namespace;
 use libtest_mimic::{Arguments, Completion, Trial};
 use offloads::{
-    Asked, Examination, OnNodes, PathUnderTest, Place, Question, Report, Setting, Subject, examine,
+    DirectedQuestion, Examination, OnNodes, PathUnderTest, Place, Question, Report, Setting,
+    Subject, examine,
 };
 use port::{
     CLEAR_BUFFER_BYTES, CLEAR_ROOM_BYTES, ClearPort, Tun, TunOffloads, TunSettings, wait_readable,
 };
-use probe::{Check, Datagrams, Way};
+use probe::{Check, Datagrams, Direction};
 use std::io::Read;
 use std::process::{Command, ExitCode};
 use std::sync::Arc;
@@ -404,7 +405,7 @@ struct Examined {
 impl Examined {
     /// Asserts that a symptom in force is explained by one or two settings, and that each of them
     /// is one of the named.
-    fn names(&self, asked: Asked, fault: &str, settings: &[&str]) {
+    fn names(&self, asked: DirectedQuestion, fault: &str, settings: &[&str]) {
         let about = self.result.findings.iter().filter(|finding| {
             let mut symptoms = finding.symptoms.iter();
             symptoms.any(|symptom| symptom.asked == asked && symptom.words.starts_with(fault))
@@ -427,10 +428,10 @@ impl Examined {
     }
 }
 
-const fn up(check: Check) -> Asked {
-    Asked {
+const fn up(check: Check) -> DirectedQuestion {
+    DirectedQuestion {
         question: Question::Probe(check),
-        way: Way::Up,
+        direction: Direction::Up,
     }
 }
 
@@ -519,9 +520,9 @@ fn a_black_hole_of_path_mtu_is_found() {
     };
     let ends = [(NodeId::B, "b0"), (NodeId::Gw2, "b1")].map(place);
     let examined = lab.examine(vec![ends]);
-    let mtu = Asked {
+    let mtu = DirectedQuestion {
         question: Question::Mtu,
-        way: Way::Up,
+        direction: Direction::Up,
     };
     let finding = examined.result.findings.iter().find(|finding| {
         let mut symptoms = finding.symptoms.iter();

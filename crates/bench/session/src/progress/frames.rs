@@ -1,6 +1,6 @@
 //! The figure of a frame test, as progress shows it.
 
-use journal::record::{Disturbance, FrameFound, FrameResult, GoalOutcome, SoakSegment};
+use journal::record::{Disturbance, FrameResult, GoalOutcome, ProcedureRecord, SoakSegment};
 use units::human;
 
 /// Describes a result of a frame test: the procedure's figure, or the fastest load's.
@@ -8,19 +8,19 @@ pub(super) fn frames_figure(frames: &FrameResult) -> String {
     // A procedure with a figure besides throughput is named by that figure. The others are
     // searches, or trials at given loads.
     let own = match &frames.found {
-        FrameFound::Nothing => None,
-        FrameFound::Bursts(_) => stats::longest_burst(frames)
+        ProcedureRecord::Nothing => None,
+        ProcedureRecord::Bursts(_) => stats::longest_burst(frames)
             .map(|burst| format!("{} frames back to back", human::number(burst as f64))),
-        FrameFound::Recovery(recovery) => {
+        ProcedureRecord::Recovery(recovery) => {
             let time = human::duration_ns(recovery.recovery_ns as f64);
             Some(format!("recovery in {time}"))
         }
-        FrameFound::Disturbed(disturbed) => disturbed_figure(frames, &disturbed.disturbances),
-        FrameFound::Service(steps) => {
+        ProcedureRecord::Disturbed(disturbed) => disturbed_figure(frames, &disturbed.disturbances),
+        ProcedureRecord::Service(steps) => {
             let steps = steps.len();
             Some(format!("{steps} steps of a service"))
         }
-        FrameFound::Soak(segments) => soak_figure(frames, segments),
+        ProcedureRecord::Soak(segments) => soak_figure(frames, segments),
     };
     if let Some(own) = own {
         return own;
@@ -94,7 +94,7 @@ fn disturbed_figure(frames: &FrameResult, disturbances: &[Disturbance]) -> Optio
 #[cfg(test)]
 mod tests {
     use super::*;
-    use journal::record::{FrameTrial, GoalBounds, ThroughputFound};
+    use journal::record::{FrameTrial, GoalBounds, SearchRecord};
 
     fn trial(received: u64) -> FrameTrial {
         FrameTrial {
@@ -150,9 +150,9 @@ mod tests {
             ),
             (Some(GoalOutcome::MinLoadFails), "ndr below the lowest load"),
         ] {
-            let found = ThroughputFound {
+            let found = SearchRecord {
                 goals: vec![bounds(outcome)],
-                ..ThroughputFound::default()
+                ..SearchRecord::default()
             };
             let frames = FrameResult {
                 throughput: Some(found),

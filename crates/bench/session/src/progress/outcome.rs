@@ -2,7 +2,7 @@
 
 use super::frames::frames_figure;
 use journal::record::{
-    DeviceFatigue, DeviceFound, DeviceResult, DeviceSpeed, FatigueSegment, Figures, FramesSeen,
+    DeviceFatigue, DeviceRecord, DeviceResult, DeviceSpeed, FatigueSegment, Figures, FramesSeen,
     HttpResult, IkeResult, KatOutcome, KatRow, Latency, Measured, Outcome, SpeedTrial,
     ToolParameters, Transfer, TrialRecord, VideoResult, in_brief,
 };
@@ -104,10 +104,10 @@ fn transactions(http: &HttpResult) -> String {
 /// Describes a result of a crypto device: the failed cases, the rate, or a fatigue trial.
 fn device_figure(result: &DeviceResult) -> String {
     match &result.found {
-        DeviceFound::NotOffered(why) => format!("not offered: {}", on_one_line(why)),
-        DeviceFound::Kat(rows) => known_answers(rows),
-        DeviceFound::Speed(trial) => speed(trial),
-        DeviceFound::Fatigue(segments) => segments.last().map_or_else(String::new, fatigue),
+        DeviceRecord::NotOffered(why) => format!("not offered: {}", on_one_line(why)),
+        DeviceRecord::Kat(rows) => known_answers(rows),
+        DeviceRecord::Speed(trial) => speed(trial),
+        DeviceRecord::Fatigue(segments) => segments.last().map_or_else(String::new, fatigue),
     }
 }
 

@@ -22,7 +22,8 @@ use crate::measurer::{Trial, unix_ns};
 use catalog::device::Facts;
 use catalog::worker::{Fatigue, Line};
 use journal::record::{
-    DeviceFacts, DeviceFatigue, DeviceFound, FatiguePoint, FatigueProgress, FatigueSegment, Outcome,
+    DeviceFacts, DeviceFatigue, DeviceRecord, FatiguePoint, FatigueProgress, FatigueSegment,
+    Outcome,
 };
 use plan::{Device, DeviceTest, Devices, Fatigue as Test};
 use std::time::{Duration, Instant};
@@ -140,7 +141,7 @@ impl Run<'_> {
             self.start(index)?;
         }
         if let Some(why) = self.open()? {
-            return Ok(measured(self.facts(), DeviceFound::NotOffered(why)));
+            return Ok(measured(self.facts(), DeviceRecord::NotOffered(why)));
         }
         // Again, without the time that opening took.
         self.segment.started_unix_ns = unix_ns();
@@ -173,7 +174,7 @@ impl Run<'_> {
         self.sum_up();
         let mut fatigue: Vec<_> = earlier.iter().copied().cloned().collect();
         fatigue.push(self.segment.clone());
-        Ok(measured(self.facts(), DeviceFound::Fatigue(fatigue)))
+        Ok(measured(self.facts(), DeviceRecord::Fatigue(fatigue)))
     }
 
     /// Starts the worker of a device with the remaining work; without any, the device is over.

@@ -5,7 +5,7 @@ use super::{Context, facts, measured, problem, spec};
 use crate::error::TrialError;
 use catalog::device::Facts;
 use catalog::worker::Line;
-use journal::record::{DeviceFound, KatOutcome, KatRow, Outcome};
+use journal::record::{DeviceRecord, KatOutcome, KatRow, Outcome};
 use plan::{Device, DeviceTest, Devices, Kat};
 use std::time::Duration;
 
@@ -42,7 +42,7 @@ impl Context<'_> {
             members.push(facts(device, found.as_ref()));
             all_rows.extend(rows);
         }
-        Ok(measured(members, DeviceFound::Kat(all_rows)))
+        Ok(measured(members, DeviceRecord::Kat(all_rows)))
     }
 
     fn kat_of(

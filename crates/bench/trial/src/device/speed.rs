@@ -9,7 +9,7 @@ use catalog::device::Facts;
 use catalog::sample::power_ppm;
 use catalog::worker::{Line, Spec, Speed};
 use journal::record::{
-    Cpu, CpuReference, DeviceFound, DeviceResult, DeviceSpeed, Evidence, Figures, Measured,
+    Cpu, CpuReference, DeviceRecord, DeviceResult, DeviceSpeed, Evidence, Figures, Measured,
     Outcome, SpeedTrial,
 };
 use plan::{Device, DeviceKind, DeviceSpeed as Test, DeviceTest, Devices, Workers};
@@ -46,7 +46,7 @@ impl Context<'_> {
             .collect();
         let speeds = match speeds {
             Ok(speeds) => speeds,
-            Err(why) => return Ok(measured(found, DeviceFound::NotOffered(why))),
+            Err(why) => return Ok(measured(found, DeviceRecord::NotOffered(why))),
         };
         let mut trial = sum_up(&speeds, test, members.len());
         trial.reference = reference;
@@ -66,7 +66,7 @@ impl Context<'_> {
             },
             figures: Figures::Device(Box::new(DeviceResult {
                 devices: found,
-                found: DeviceFound::Speed(trial),
+                found: DeviceRecord::Speed(trial),
             })),
             ..Measured::default()
         };

@@ -5,7 +5,7 @@ use super::failure::{nothing_seen, size, then_repeat};
 use super::gateway::{Gateway, counted_wrong, not_counted};
 use super::overlay;
 use super::{Load, ToolObserved, check};
-use crate::way::gateways;
+use crate::direction::gateways;
 use journal::record::{Check, Explanation, InterfaceCounters};
 use units::human;
 

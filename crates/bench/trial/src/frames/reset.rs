@@ -2,7 +2,7 @@
 //! each restart took place.
 
 use super::outage::{Bins, ExecutedAction};
-use journal::record::{DutEvent, ResetFound};
+use journal::record::{DutEvent, ResetRecord};
 
 impl Bins {
     /// Completes the records of resets. `identities` has the identity before each reset and after
@@ -17,7 +17,7 @@ impl Bins {
         // readings.
         for (index, (event, pair)) in events.iter_mut().zip(identities.windows(2)).enumerate() {
             let next = done.get(index + 1).map(|next| next.at_ns);
-            event.reset = Some(ResetFound {
+            event.reset = Some(ResetRecord {
                 silent_ns: self.silent_ns(done[index].at_ns, next),
                 bin_ns: self.width_ns,
                 before: pair[0].clone(),
@@ -140,7 +140,7 @@ mod tests {
         let id = |name: &str| vec![name.to_owned()];
         let mut events = all.events(&resets);
         all.complete_resets(&mut events, &resets, &[id("a"), id("b"), id("b")]);
-        let found: Vec<&ResetFound> = events.iter().filter_map(|it| it.reset.as_ref()).collect();
+        let found: Vec<&ResetRecord> = events.iter().filter_map(|it| it.reset.as_ref()).collect();
         assert_eq!(found[0].silent_ns, Some(41 * MS));
         assert!(found[0].is_proven() && !found[1].is_proven());
         assert_eq!((&found[1].before, &found[1].after), (&id("b"), &id("b")));

@@ -4,7 +4,7 @@ use super::confirm::{Confirmation, TRIES, is_disturbed};
 use super::trials::{EVIDENCE_NS, Trials, latency_trial};
 use super::{FrameRun, RigLoad};
 use crate::error::TrialError;
-use journal::record::{FrameTrial, GoalBounds, SearchEnd, ThroughputFound};
+use journal::record::{FrameTrial, GoalBounds, SearchEnd, SearchRecord};
 use plan::{Profile, ThroughputSearch};
 use search::{Limits, Method, Searcher, Step, Trial};
 
@@ -26,7 +26,7 @@ pub(super) fn throughput(
     trials: &mut Trials<'_>,
     plan: &ThroughputSearch,
     confirm: Confirm,
-) -> Result<ThroughputFound, TrialError> {
+) -> Result<SearchRecord, TrialError> {
     throughput_by(trials, plan, confirm, |trials, load| trials.make(load))
 }
 
@@ -39,7 +39,7 @@ pub(super) fn throughput_by(
     plan: &ThroughputSearch,
     confirm: Confirm,
     mut make: impl FnMut(&mut Trials<'_>, &RigLoad) -> Result<FrameRun, TrialError>,
-) -> Result<ThroughputFound, TrialError> {
+) -> Result<SearchRecord, TrialError> {
     let (max_load, max_load_by) = trials.highest_load(plan.max_load)?;
     let goals: Vec<_> = plan.goals.iter().map(|goal| goal.criteria).collect();
     // A device or generator that is slower than the lowest load is measured at its maximum.
@@ -68,7 +68,7 @@ pub(super) fn throughput_by(
             break;
         }
     }
-    Ok(ThroughputFound {
+    Ok(SearchRecord {
         max_load,
         max_load_by: max_load_by.to_owned(),
         goals: bounds(&*search, plan),

@@ -160,7 +160,7 @@ impl Trials<'_> {
     }
 
     /// Returns the highest load to try and its bound, as in
-    /// [`journal::record::ThroughputFound::max_load_by`]. Without a given load, it is the load that
+    /// [`journal::record::SearchRecord::max_load_by`]. Without a given load, it is the load that
     /// the generator reaches when it offers the line rate, or its maximum.
     ///
     /// The trial at the highest load is in no figure: each trial starts the device anew, and a

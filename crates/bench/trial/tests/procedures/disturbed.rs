@@ -2,7 +2,7 @@
 //! say.
 
 use crate::rig::{MS, SECOND, Simulated, cell, check, checks, search, test, trial};
-use journal::record::{AttackTrial, Disturbance, DutEvent, FrameFound, ResetFound};
+use journal::record::{AttackTrial, Disturbance, DutEvent, ProcedureRecord, ResetRecord};
 use plan::{Attack, BaseLoad, Desync, Disturbed, Event, Failure, Procedure, Reset};
 use search::simulate::Behaviour;
 use testbed::DutAction::{
@@ -156,8 +156,8 @@ fn reset() -> Event {
 }
 
 /// What a reset leaves: another process, and a tenth of a second without a frame.
-fn reset_of(action: DutAction) -> Option<ResetFound> {
-    matches!(action, DutAction::Reset(..)).then(|| ResetFound {
+fn reset_of(action: DutAction) -> Option<ResetRecord> {
+    matches!(action, DutAction::Reset(..)).then(|| ResetRecord {
         silent_ns: Some(100 * MS),
         bin_ns: MS,
         before: vec!["pid 1".to_owned()],
@@ -373,7 +373,7 @@ fn an_attacker_that_was_too_slow_made_another_trial() {
         assert_eq!(found.passed, passed, "{found:?}");
     }
     let mut found = acted().whole(procedure(hostile()));
-    let FrameFound::Disturbed(disturbed) = &mut found.result.found else {
+    let ProcedureRecord::Disturbed(disturbed) = &mut found.result.found else {
         panic!("{found:?}")
     };
     disturbed.disturbances.pop();
@@ -507,9 +507,9 @@ fn a_device_is_reset_on_gw2_once_in_each_watched_time() {
 /// A device that only said that it restarted, or of which nothing is known, has no reset time.
 #[test]
 fn a_reset_that_left_the_same_process_is_none() {
-    let with = |change: fn(&mut ResetFound)| {
+    let with = |change: fn(&mut ResetRecord)| {
         let mut found = acted().whole(procedure(reset()));
-        let FrameFound::Disturbed(disturbed) = &mut found.result.found else {
+        let ProcedureRecord::Disturbed(disturbed) = &mut found.result.found else {
             panic!("{found:?}")
         };
         let second = &mut disturbed.disturbances[0].events[1];

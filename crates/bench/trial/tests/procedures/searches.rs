@@ -2,7 +2,7 @@
 //! does to it.
 
 use crate::rig::{CEILING, Flaws, MS, SECOND, Simulated, check, checks, search, test};
-use journal::record::{GoalBounds, GoalOutcome, SearchEnd, ThroughputFound};
+use journal::record::{GoalBounds, GoalOutcome, SearchEnd, SearchRecord};
 use plan::{BackToBack, LossCurve, Procedure, Profile, ThroughputSearch};
 use search::simulate::Behaviour;
 use testbed::Interrupt;
@@ -10,7 +10,7 @@ use trial::frames::{ProcedureResult, take_evidence};
 
 const CAPACITY: u64 = 777_777;
 
-fn throughput(rig: &mut Simulated, plan: ThroughputSearch) -> ThroughputFound {
+fn throughput(rig: &mut Simulated, plan: ThroughputSearch) -> SearchRecord {
     let found = rig.carry_out(Procedure::Throughput(plan)).unwrap();
     found.result.throughput.unwrap()
 }

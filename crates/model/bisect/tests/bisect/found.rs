@@ -2,10 +2,12 @@
 
 use crate::{QUIET, drops, run};
 use bisect::simulate::{Noise, Versions};
-use bisect::{Bisection, Change, Config, Estimate, Found, Outcome, Rest, Step, Test, Undecided};
+use bisect::{
+    Bisection, Change, Config, Estimate, LocatedChange, Outcome, Rest, Step, Test, Undecided,
+};
 use std::collections::BTreeSet;
 
-fn found(outcome: &Outcome) -> &Found {
+fn found(outcome: &Outcome) -> &LocatedChange {
     match outcome {
         Outcome::Found(found) => found,
         other => panic!("{other:?}"),

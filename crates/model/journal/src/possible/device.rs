@@ -2,22 +2,22 @@
 
 use super::{Contradictions, sum};
 use crate::record::{
-    DeviceFatigue, DeviceFound, DeviceResult, DeviceSpeed, FatigueSegment, SpeedTrial,
+    DeviceFatigue, DeviceRecord, DeviceResult, DeviceSpeed, FatigueSegment, SpeedTrial,
 };
 
 pub(super) fn of_result(result: &DeviceResult, found: &mut Contradictions) {
     let devices = result.devices.len();
     match &result.found {
         // No operation, so no number.
-        DeviceFound::NotOffered(_) => {}
+        DeviceRecord::NotOffered(_) => {}
         // Verdicts have no counts: only their devices can be wrong.
-        DeviceFound::Kat(rows) => {
+        DeviceRecord::Kat(rows) => {
             for row in rows {
                 exists(row.device, devices, found);
             }
         }
-        DeviceFound::Speed(speed) => of_speed(speed, devices, found),
-        DeviceFound::Fatigue(segments) => {
+        DeviceRecord::Speed(speed) => of_speed(speed, devices, found),
+        DeviceRecord::Fatigue(segments) => {
             for segment in segments {
                 of_segment(segment, devices, found);
             }

@@ -2,7 +2,7 @@
 
 use super::{Contradictions, sum};
 use crate::record::{
-    Disturbance, FrameResult, FrameTrial, LatencyBucket, LatencyTrial, SoakSegment, ThroughputFound,
+    Disturbance, FrameResult, FrameTrial, LatencyBucket, LatencyTrial, SearchRecord, SoakSegment,
 };
 use plan::Cell;
 use std::ops::RangeInclusive;
@@ -176,7 +176,7 @@ fn of_counts(trial: &FrameTrial, sizes: Option<RangeInclusive<u64>>, found: &mut
     );
 }
 
-pub(super) fn of_throughput(throughput: &ThroughputFound, found: &mut Contradictions) {
+pub(super) fn of_throughput(throughput: &SearchRecord, found: &mut Contradictions) {
     found.measurable("a search", [throughput.max_load, throughput.took_ns]);
     let most = (throughput.max_load, "frames/s, the highest load");
     for goal in &throughput.goals {

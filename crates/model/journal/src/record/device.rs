@@ -17,12 +17,12 @@ pub struct DeviceResult {
     /// The devices' metadata.
     pub devices: Vec<DeviceFacts>,
     /// The findings.
-    pub found: DeviceFound,
+    pub found: DeviceRecord,
 }
 
 /// The findings of a trial on crypto devices, by its kind.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub enum DeviceFound {
+pub enum DeviceRecord {
     /// No figure and no failure: the device does not offer the operation, with the reason.
     NotOffered(String),
     /// For `kat`.
@@ -34,7 +34,7 @@ pub enum DeviceFound {
 }
 
 /// No case was tried.
-impl Default for DeviceFound {
+impl Default for DeviceRecord {
     fn default() -> Self {
         Self::Kat(Vec::new())
     }
@@ -55,7 +55,7 @@ impl DeviceResult {
     #[must_use]
     pub const fn not_offered(&self) -> Option<&str> {
         match &self.found {
-            DeviceFound::NotOffered(why) => Some(why.as_str()),
+            DeviceRecord::NotOffered(why) => Some(why.as_str()),
             _ => None,
         }
     }
@@ -64,7 +64,7 @@ impl DeviceResult {
     #[must_use]
     pub fn kat(&self) -> &[KatRow] {
         match &self.found {
-            DeviceFound::Kat(rows) => rows,
+            DeviceRecord::Kat(rows) => rows,
             _ => &[],
         }
     }
@@ -73,7 +73,7 @@ impl DeviceResult {
     #[must_use]
     pub const fn speed(&self) -> Option<&SpeedTrial> {
         match &self.found {
-            DeviceFound::Speed(speed) => Some(speed),
+            DeviceRecord::Speed(speed) => Some(speed),
             _ => None,
         }
     }
@@ -82,7 +82,7 @@ impl DeviceResult {
     #[must_use]
     pub fn fatigue(&self) -> &[FatigueSegment] {
         match &self.found {
-            DeviceFound::Fatigue(segments) => segments,
+            DeviceRecord::Fatigue(segments) => segments,
             _ => &[],
         }
     }
@@ -120,12 +120,12 @@ impl<'de> Deserialize<'de> for DeviceResult {
         let wire = Wire::deserialize(deserializer)?;
         let found = [
             wire.not_offered
-                .map(|why| DeviceFound::NotOffered(why.into_owned())),
+                .map(|why| DeviceRecord::NotOffered(why.into_owned())),
             // Empty lists are not written, so a list shows its kind only if it is filled.
-            (!wire.kat.is_empty()).then(|| DeviceFound::Kat(wire.kat.into_owned())),
+            (!wire.kat.is_empty()).then(|| DeviceRecord::Kat(wire.kat.into_owned())),
             wire.speed
-                .map(|speed| DeviceFound::Speed(speed.into_owned())),
-            (!wire.fatigue.is_empty()).then(|| DeviceFound::Fatigue(wire.fatigue.into_owned())),
+                .map(|speed| DeviceRecord::Speed(speed.into_owned())),
+            (!wire.fatigue.is_empty()).then(|| DeviceRecord::Fatigue(wire.fatigue.into_owned())),
         ];
         let keys = "`not_offered`, `kat`, `speed` and `fatigue`";
         Ok(Self {

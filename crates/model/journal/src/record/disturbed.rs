@@ -49,12 +49,12 @@ pub struct DutEvent {
     pub slowest_ns: Option<u64>,
     /// For `reset`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub reset: Option<ResetFound>,
+    pub reset: Option<ResetRecord>,
 }
 
 /// A restart of the encryptor on one gateway.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
-pub struct ResetFound {
+pub struct ResetRecord {
     /// The longest time without a received frame that ended after the reset began: from the last
     /// frame before it to the first one after it, by arrival. `None`: no frame arrived after it
     /// before the next reset, or the end.
@@ -67,7 +67,7 @@ pub struct ResetFound {
     pub after: Vec<String>,
 }
 
-impl ResetFound {
+impl ResetRecord {
     /// Whether everything that was reset has a new identity.
     #[must_use]
     pub fn is_proven(&self) -> bool {

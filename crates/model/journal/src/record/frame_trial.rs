@@ -217,7 +217,7 @@ impl FrameTrial {
 
 /// The result of a search.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
-pub struct ThroughputFound {
+pub struct SearchRecord {
     /// Highest possible load.
     pub max_load: u64,
     /// The limit of that load: `line-rate`, `given` or `generator`.

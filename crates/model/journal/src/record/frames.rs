@@ -3,8 +3,8 @@
 //! Loads are frames per second in one direction. Sizes include the FCS.
 
 use super::{
-    BurstTrial, Disturbance, FramePort, FrameTrial, LatencyTrial, RecoveryTrial, ServiceTrial,
-    SoakSegment, ThroughputFound, at_most_one, is_empty,
+    BurstTrial, Disturbance, FramePort, FrameTrial, LatencyTrial, RecoveryTrial, SearchRecord,
+    ServiceTrial, SoakSegment, at_most_one, is_empty,
 };
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 use std::borrow::Cow;
@@ -15,12 +15,12 @@ pub struct FrameResult {
     /// Every frame trial in the order made, including the trials of a search.
     pub trials: Vec<FrameTrial>,
     /// The result of the search, if there was one.
-    pub throughput: Option<ThroughputFound>,
+    pub throughput: Option<SearchRecord>,
     /// Latency at each share of the throughput, for `latency`; for other procedures at the load of
     /// the evidence.
     pub latency: Vec<LatencyTrial>,
     /// The procedure's other findings.
-    pub found: FrameFound,
+    pub found: ProcedureRecord,
     /// The sending port in use.
     pub sender: FramePort,
     /// The receiving port in use.
@@ -34,7 +34,7 @@ pub struct FrameResult {
 
 /// Findings of a procedure besides its trials, a search and latency.
 #[derive(Debug, Clone, Default, PartialEq)]
-pub enum FrameFound {
+pub enum ProcedureRecord {
     /// Nothing: `load`, `throughput`, `mrr`, `loss-curve` and `latency`, or a procedure that ended
     /// early.
     #[default]
@@ -57,7 +57,7 @@ pub struct DisturbedTrials {
     /// In the order made: first the control, if there is one.
     pub disturbances: Vec<Disturbance>,
     /// The result of a search with keys renewed in each trial, for a `rekey` that requests it.
-    pub rekeyed_throughput: Option<ThroughputFound>,
+    pub rekeyed_throughput: Option<SearchRecord>,
 }
 
 impl FrameResult {
@@ -87,7 +87,7 @@ impl FrameResult {
     #[must_use]
     pub fn bursts(&self) -> &[BurstTrial] {
         match &self.found {
-            FrameFound::Bursts(bursts) => bursts,
+            ProcedureRecord::Bursts(bursts) => bursts,
             _ => &[],
         }
     }
@@ -96,7 +96,7 @@ impl FrameResult {
     #[must_use]
     pub const fn recovery(&self) -> Option<&RecoveryTrial> {
         match &self.found {
-            FrameFound::Recovery(recovery) => Some(recovery),
+            ProcedureRecord::Recovery(recovery) => Some(recovery),
             _ => None,
         }
     }
@@ -109,7 +109,7 @@ impl FrameResult {
 
     /// The result of the search with keys renewed in each trial.
     #[must_use]
-    pub fn rekeyed_throughput(&self) -> Option<&ThroughputFound> {
+    pub fn rekeyed_throughput(&self) -> Option<&SearchRecord> {
         self.disturbed()?.rekeyed_throughput.as_ref()
     }
 
@@ -117,7 +117,7 @@ impl FrameResult {
     #[must_use]
     pub fn service(&self) -> &[ServiceTrial] {
         match &self.found {
-            FrameFound::Service(steps) => steps,
+            ProcedureRecord::Service(steps) => steps,
             _ => &[],
         }
     }
@@ -126,14 +126,14 @@ impl FrameResult {
     #[must_use]
     pub fn soak(&self) -> &[SoakSegment] {
         match &self.found {
-            FrameFound::Soak(segments) => segments,
+            ProcedureRecord::Soak(segments) => segments,
             _ => &[],
         }
     }
 
     const fn disturbed(&self) -> Option<&DisturbedTrials> {
         match &self.found {
-            FrameFound::Disturbed(disturbed) => Some(disturbed),
+            ProcedureRecord::Disturbed(disturbed) => Some(disturbed),
             _ => None,
         }
     }
@@ -143,14 +143,14 @@ impl FrameResult {
 #[derive(Serialize, Deserialize)]
 struct Wire<'a> {
     trials: Cow<'a, [FrameTrial]>,
-    throughput: Option<Cow<'a, ThroughputFound>>,
+    throughput: Option<Cow<'a, SearchRecord>>,
     bursts: Cow<'a, [BurstTrial]>,
     latency: Cow<'a, [LatencyTrial]>,
     recovery: Option<RecoveryTrial>,
     #[serde(default, skip_serializing_if = "is_empty")]
     disturbances: Cow<'a, [Disturbance]>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    rekeyed_throughput: Option<Cow<'a, ThroughputFound>>,
+    rekeyed_throughput: Option<Cow<'a, SearchRecord>>,
     #[serde(default, skip_serializing_if = "is_empty")]
     soak: Cow<'a, [SoakSegment]>,
     #[serde(default, skip_serializing_if = "is_empty")]
@@ -192,12 +192,13 @@ impl<'de> Deserialize<'de> for FrameResult {
         };
         let found = [
             // An empty list is no part: some keys are always in the file.
-            (!wire.bursts.is_empty()).then(|| FrameFound::Bursts(wire.bursts.into_owned())),
-            wire.recovery.map(FrameFound::Recovery),
+            (!wire.bursts.is_empty()).then(|| ProcedureRecord::Bursts(wire.bursts.into_owned())),
+            wire.recovery.map(ProcedureRecord::Recovery),
             // Two keys of the file are one part here: either of them makes it.
-            (disturbed != DisturbedTrials::default()).then_some(FrameFound::Disturbed(disturbed)),
-            (!wire.soak.is_empty()).then(|| FrameFound::Soak(wire.soak.into_owned())),
-            (!wire.service.is_empty()).then(|| FrameFound::Service(wire.service.into_owned())),
+            (disturbed != DisturbedTrials::default())
+                .then_some(ProcedureRecord::Disturbed(disturbed)),
+            (!wire.soak.is_empty()).then(|| ProcedureRecord::Soak(wire.soak.into_owned())),
+            (!wire.service.is_empty()).then(|| ProcedureRecord::Service(wire.service.into_owned())),
         ];
         let keys = "`bursts`, `recovery`, `disturbances`, `soak` and `service`";
         Ok(Self {

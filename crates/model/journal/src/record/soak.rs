@@ -1,6 +1,6 @@
 //! Records of a soak: points of a timeline, in segments that are each recorded at their end.
 
-use super::{FrameTrial, LatencyBucket, ThroughputFound};
+use super::{FrameTrial, LatencyBucket, SearchRecord};
 use serde::{Deserialize, Serialize};
 
 /// A segment of a soak in progress, which an interrupted run keeps. The trial's record includes it
@@ -15,7 +15,7 @@ pub struct SoakProgress {
     pub load: u64,
     /// The search for the throughput that the load is a share of, if any.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub throughput: Option<ThroughputFound>,
+    pub throughput: Option<SearchRecord>,
     /// Its counts.
     pub trial: FrameTrial,
     /// The segment; its `trial` is not valid here.

@@ -182,18 +182,18 @@ fn frames() -> impl Strategy<Value = FrameResult> {
     );
     let disturbed = (vec(disturbance(), 1..3), option::of(throughput())).prop_map(
         |(disturbances, rekeyed_throughput)| {
-            FrameFound::Disturbed(DisturbedTrials {
+            ProcedureRecord::Disturbed(DisturbedTrials {
                 disturbances,
                 rekeyed_throughput,
             })
         },
     );
     let found = prop_oneof![
-        Just(FrameFound::Nothing),
-        vec(burst, 1..3).prop_map(FrameFound::Bursts),
-        recovery.prop_map(FrameFound::Recovery),
+        Just(ProcedureRecord::Nothing),
+        vec(burst, 1..3).prop_map(ProcedureRecord::Bursts),
+        recovery.prop_map(ProcedureRecord::Recovery),
         disturbed,
-        vec(soak_segment(), 1..3).prop_map(FrameFound::Soak),
+        vec(soak_segment(), 1..3).prop_map(ProcedureRecord::Soak),
     ];
     (
         vec(frame_trial(), 0..3),
@@ -232,7 +232,7 @@ fn disturbance() -> impl Strategy<Value = Disturbance> {
         vec(text(), 0..3),
         vec(text(), 0..3),
     )
-        .prop_map(|((silent_ns, bin_ns), before, after)| ResetFound {
+        .prop_map(|((silent_ns, bin_ns), before, after)| ResetRecord {
             silent_ns,
             bin_ns,
             before,
@@ -349,10 +349,10 @@ fn device() -> impl Strategy<Value = DeviceResult> {
             proof,
         });
     let found = prop_oneof![
-        text().prop_map(DeviceFound::NotOffered),
-        vec(row, 0..3).prop_map(DeviceFound::Kat),
-        speed.prop_map(DeviceFound::Speed),
-        vec(fatigue(), 1..3).prop_map(DeviceFound::Fatigue),
+        text().prop_map(DeviceRecord::NotOffered),
+        vec(row, 0..3).prop_map(DeviceRecord::Kat),
+        speed.prop_map(DeviceRecord::Speed),
+        vec(fatigue(), 1..3).prop_map(DeviceRecord::Fatigue),
     ];
     (vec(facts, 0..3), found).prop_map(|(devices, found)| DeviceResult { devices, found })
 }
@@ -494,7 +494,7 @@ fn frame_trial() -> impl Strategy<Value = FrameTrial> {
     )
 }
 
-fn throughput() -> impl Strategy<Value = ThroughputFound> {
+fn throughput() -> impl Strategy<Value = SearchRecord> {
     let goal = (
         text(),
         any::<[Option<u64>; 2]>(),
@@ -514,7 +514,7 @@ fn throughput() -> impl Strategy<Value = ThroughputFound> {
         );
     let end = prop_oneof![Just(SearchEnd::Reached), Just(SearchEnd::TimedOut)];
     (any::<[u64; 2]>(), text(), vec(goal, 0..3), end).prop_map(
-        |([max_load, took_ns], max_load_by, goals, end)| ThroughputFound {
+        |([max_load, took_ns], max_load_by, goals, end)| SearchRecord {
             max_load,
             max_load_by,
             goals,

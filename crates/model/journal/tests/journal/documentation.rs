@@ -169,7 +169,7 @@ fn records() -> Vec<Record> {
             cell: "x".into(),
             repeat: 1,
             load: 1,
-            throughput: Some(ThroughputFound::default()),
+            throughput: Some(SearchRecord::default()),
             trial: FrameTrial::default(),
             segment: segment(),
         })),
@@ -324,20 +324,20 @@ fn frames() -> impl Iterator<Item = FrameResult> {
         disturbances: vec![Disturbance {
             events: vec![DutEvent {
                 slowest_ns: Some(1),
-                reset: Some(ResetFound::default()),
+                reset: Some(ResetRecord::default()),
                 ..DutEvent::default()
             }],
             dut_counters: [("x".to_owned(), 1)].into(),
             ..Disturbance::default()
         }],
-        rekeyed_throughput: Some(ThroughputFound::default()),
+        rekeyed_throughput: Some(SearchRecord::default()),
     };
     let found = [
-        FrameFound::Bursts(vec![BurstTrial::default()]),
-        FrameFound::Recovery(RecoveryTrial::default()),
-        FrameFound::Disturbed(disturbed),
-        FrameFound::Soak(vec![segment()]),
-        FrameFound::Service(vec![ServiceTrial {
+        ProcedureRecord::Bursts(vec![BurstTrial::default()]),
+        ProcedureRecord::Recovery(RecoveryTrial::default()),
+        ProcedureRecord::Disturbed(disturbed),
+        ProcedureRecord::Soak(vec![segment()]),
+        ProcedureRecord::Service(vec![ServiceTrial {
             step: ServiceStep::Cir(25),
             trial: 0,
             latency: LatencyTrial::default(),
@@ -350,9 +350,9 @@ fn frames() -> impl Iterator<Item = FrameResult> {
             readings: Some(Box::new(readings())),
             ..FrameTrial::default()
         }],
-        throughput: Some(ThroughputFound {
+        throughput: Some(SearchRecord {
             goals: vec![GoalBounds::default()],
-            ..ThroughputFound::default()
+            ..SearchRecord::default()
         }),
         latency: vec![LatencyTrial {
             histogram: vec![LatencyBucket::default()],
@@ -469,10 +469,10 @@ fn device() -> impl Iterator<Item = DeviceResult> {
         ..SpeedTrial::default()
     };
     let found = [
-        DeviceFound::NotOffered("x".into()),
-        DeviceFound::Kat(rows.into()),
-        DeviceFound::Speed(speed),
-        DeviceFound::Fatigue(vec![fatigue()]),
+        DeviceRecord::NotOffered("x".into()),
+        DeviceRecord::Kat(rows.into()),
+        DeviceRecord::Speed(speed),
+        DeviceRecord::Fatigue(vec![fatigue()]),
     ];
     found.into_iter().map(|found| DeviceResult {
         devices: vec![DeviceFacts::default()],

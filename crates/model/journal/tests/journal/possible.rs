@@ -325,7 +325,7 @@ fn histogram() -> Vec<LatencyBucket> {
 fn frame_result() -> FrameResult {
     FrameResult {
         trials: vec![frame_trial()],
-        throughput: Some(ThroughputFound {
+        throughput: Some(SearchRecord {
             max_load: 10_000,
             goals: vec![GoalBounds {
                 goal: "ndr".into(),
@@ -336,7 +336,7 @@ fn frame_result() -> FrameResult {
                 upper_trials: 1,
                 outcome: None,
             }],
-            ..ThroughputFound::default()
+            ..SearchRecord::default()
         }),
         latency: vec![LatencyTrial {
             frames: 3_900,
@@ -459,7 +459,7 @@ fn disturbed() -> FrameResult {
         ..Disturbance::default()
     };
     FrameResult {
-        found: FrameFound::Disturbed(DisturbedTrials {
+        found: ProcedureRecord::Disturbed(DisturbedTrials {
             disturbances: vec![disturbance],
             rekeyed_throughput: None,
         }),
@@ -471,7 +471,7 @@ fn disturbed() -> FrameResult {
 fn disturbances_and_bursts() {
     fn first(result: &mut FrameResult) -> &mut Disturbance {
         match &mut result.found {
-            FrameFound::Disturbed(found) => &mut found.disturbances[0],
+            ProcedureRecord::Disturbed(found) => &mut found.disturbances[0],
             _ => panic!("not disturbed"),
         }
     }
@@ -499,7 +499,7 @@ fn disturbances_and_bursts() {
         confirming: true,
     };
     let bursts = |lost| FrameResult {
-        found: FrameFound::Bursts(vec![burst(lost)]),
+        found: ProcedureRecord::Bursts(vec![burst(lost)]),
         ..frame_result()
     };
     contradicts(

@@ -47,6 +47,30 @@ fn a_gate_on_a_figure_is_about_each_further_run() {
 }
 
 #[test]
+fn a_remedy_names_the_run_whose_trials_it_repeats() {
+    let mut run = run(1, &[("tcp", BASE)]);
+    for trial in &mut run.trials {
+        trial.outcome = journal::record::Outcome::Failed {
+            reason: "x".to_owned(),
+        };
+    }
+    let options = Options {
+        gates: vec!["tcp throughput >= 1 kbit/s".parse().unwrap()],
+        ..Options::default()
+    };
+    let runs = [Run {
+        name: "runs/a",
+        journal: &run,
+    }];
+    let found = compare(&runs, &options).unwrap();
+    let reason = &found.gates[0].cells[0].reason;
+    assert!(
+        reason.contains("`cipherbench resume runs/a --invalid`"),
+        "{reason}"
+    );
+}
+
+#[test]
 fn limits_are_junit_suites_with_a_failure_or_an_error_for_what_is_not_met() {
     let mut run = run(1, &[("tcp", BASE)]);
     let limit = |limit: &str| Expectation {

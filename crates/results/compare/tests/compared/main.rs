@@ -8,3 +8,4 @@ mod matched;
 mod null;
 mod paths;
 mod printed;
+mod set_ups;

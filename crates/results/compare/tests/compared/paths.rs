@@ -75,7 +75,7 @@ fn run(second: u64, median_ns: u64, reflected: bool, searched: bool) -> Journal 
     for repeat in 1..=3 {
         let found = FrameResult {
             trials: vec![trial(400_000, 400_000), trial(402_000, 401_000)],
-            throughput: searched.then(|| ThroughputFound {
+            throughput: searched.then(|| SearchRecord {
                 max_load: 1_500_000,
                 max_load_by: "line-rate".into(),
                 goals: vec![GoalBounds {

@@ -4,7 +4,7 @@ use super::grid::{self, Around, Form};
 use super::keys::Keys;
 use super::markup::Text;
 use super::speed;
-use crate::document::Document;
+use crate::document::{Document, Remark};
 use crate::source::Source;
 use csv::{ReaderBuilder, StringRecord};
 
@@ -15,6 +15,8 @@ const SEPARATORS: [char; 5] = [';', ',', '|', ':', '\t'];
 /// How keys are added.
 const HELP: &str = "state them above the table in lines that begin with `#`: `# unit = \"Mbit/s\"`, \
                     `# columns = \"frame\"`";
+/// The first columns of our own results.
+const OWN: [&str; 3] = ["cell", "group", "dut"];
 /// The first character of a note below the table.
 const NOTES: [char; 16] = [
     '*', '†', '‡', '§', '¶', '[', '⁰', '¹', '²', '³', '⁴', '⁵', '⁶', '⁷', '⁸', '⁹',
@@ -77,6 +79,15 @@ pub(super) fn read(source: &Source) -> Document {
         },
         ..around
     };
+    if is_own_results(&lines) {
+        document.remarks.push(Remark {
+            place: source.place(&(0..1)),
+            what: "this is a `results.csv` of Cipherbench, with a line for each repeat, and not checked: check the \
+                   `results.json` beside it"
+                .to_owned(),
+        });
+        return document;
+    }
     Keys::parse(source, 0, &bare, |keys| {
         grid::read(keys, lines, around, &mut document);
     });
@@ -86,6 +97,15 @@ pub(super) fn read(source: &Source) -> Document {
         footnote.is_explained = notes.iter().any(|note| note.contains(sign));
     }
     document
+}
+
+/// Whether these are the lines of a `results.csv`: repeats of one cell are no copies of each other.
+fn is_own_results(lines: &[Vec<Text>]) -> bool {
+    let heading = lines.first();
+    heading.is_some_and(|line| {
+        let names = line.iter().map(|(name, _)| name.as_str());
+        names.take(OWN.len()).eq(OWN)
+    })
 }
 
 /// Whether a line above the table holds keys. A table may have the heading `#` above the numbers of
@@ -137,7 +157,7 @@ pub(super) fn read_speed(source: &Source) -> Document {
 /// Reads tables of `openssl speed`. The keys are of the first.
 fn read_outputs(
     source: &Source,
-    outputs: Vec<speed::Found>,
+    outputs: Vec<speed::TextTable>,
     keys: &str,
     around: Around<'_>,
     document: &mut Document,

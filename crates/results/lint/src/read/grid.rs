@@ -361,7 +361,8 @@ fn guess_keys(
     // Without these two the rule that finds most impossible figures is silent.
     let has_sizes = matches!(table.axis, Axis::Frame) || table.has_size_rows();
     let link = if has_sizes && table.link_bps.is_none() {
-        ", with `link = \"1 Gbit/s\"` and `layer = \"L2\"` to compare its rates with a link"
+        ", with `link` (the rate of the link, as `link = \"10 Gbit/s\"`) and `layer` (`\"L1\"`, `\"L2\"`, `\"IP\"` or \
+         `\"payload\"`) to compare its rates with the link"
     } else {
         ""
     };
@@ -456,6 +457,17 @@ fn fill(
         }
         table.columns.extend(column);
     }
+    let marked = table.rows.iter().filter_map(|row| {
+        let mark = row.name.chars().last().filter(|c| markup::is_dagger(*c))?;
+        let has_figure = row.cells.iter().any(Option::is_some);
+        has_figure.then(|| Footnote {
+            mark: mark.to_string(),
+            place: row.place.clone(),
+            table: table.id.clone(),
+            is_explained: false,
+        })
+    });
+    document.footnotes.extend(marked);
     if let Some((text, place)) = unclear {
         document.remarks.push(Remark {
             place,

@@ -41,6 +41,11 @@ pub(super) fn is_footnote_mark(c: char) -> bool {
     MARKS.contains(&c) || SUPERSCRIPTS.contains(&c)
 }
 
+/// Whether a character at the end of a name marks a footnote; stars and digits may be part of it.
+pub(super) const fn is_dagger(c: char) -> bool {
+    matches!(c, '†' | '‡' | '§' | '¶' | '※')
+}
+
 /// Whether a text denotes a missing figure.
 pub(super) fn is_missing(text: &str) -> bool {
     let text = text.trim().to_lowercase();

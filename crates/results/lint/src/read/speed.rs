@@ -22,13 +22,13 @@ const SIZES: &str = "+H:";
 const FIGURES: &str = "+F:";
 
 /// A table in columns of text, with the end of its last line.
-pub(super) struct Found {
+pub(super) struct TextTable {
     pub(super) end: usize,
     pub(super) lines: Vec<Vec<Text>>,
 }
 
 /// All tables in a part of a file.
-pub(super) fn tables(source: &Source, part: Range<usize>) -> Vec<Found> {
+pub(super) fn tables(source: &Source, part: Range<usize>) -> Vec<TextTable> {
     let mut found = Vec::new();
     let mut at = part.start;
     while at < part.end {
@@ -44,7 +44,7 @@ pub(super) fn tables(source: &Source, part: Range<usize>) -> Vec<Found> {
 }
 
 /// The table that begins with the line at the start of a part of a file.
-pub(super) fn table(source: &Source, part: Range<usize>) -> Option<Found> {
+pub(super) fn table(source: &Source, part: Range<usize>) -> Option<TextTable> {
     let first = part.start..line_end(&source.text, part.start);
     let is_machine = source.text[first.clone()].starts_with(SIZES);
     let heading = if is_machine {
@@ -75,7 +75,7 @@ pub(super) fn table(source: &Source, part: Range<usize>) -> Option<Found> {
             None => break,
         }
     }
-    (lines.len() > 1).then_some(Found { end, lines })
+    (lines.len() > 1).then_some(TextTable { end, lines })
 }
 
 /// Whether columns are those of such a table in another form: sizes, and `k` behind every figure.

@@ -1,7 +1,7 @@
 //! Compares tables with a device to tables without it.
 
 use super::rates::{percent, scale};
-use crate::document::{Cell, Document, Table};
+use crate::document::{Cell, Column, Document, Row, Table};
 use crate::encapsulation::is_bare_link;
 use crate::finding::{Finding, Likeness, Rule};
 use units::human::number;
@@ -37,8 +37,8 @@ fn faster_than_clear(table: &Table) -> Vec<Finding> {
     if table.is_result {
         return Vec::new();
     }
-    let columns = || table.columns.iter().filter(|it| is_bare_link(&it.words));
-    let mut rows = table.rows.iter().filter(|row| is_bare_link(&row.device));
+    let columns = || table.columns.iter().filter(|it| is_bare_column(it));
+    let mut rows = table.rows.iter().filter(|row| is_bare_row(row));
     let found: Vec<Option<Finding>> = match (rows.next(), rows.next()) {
         (Some(clear), None) => {
             let place = format!("in row {}", clear.name);
@@ -53,7 +53,7 @@ fn faster_than_clear(table: &Table) -> Vec<Finding> {
         (None, _) if columns().count() == 1 => {
             let compared = table.cells().map(|with| {
                 let mut row = table.cells_of(with.row);
-                let without = row.find(|it| is_bare_link(&it.column.words))?;
+                let without = row.find(|it| is_bare_column(it.column))?;
                 let is_other = !std::ptr::eq(without.column, with.column);
                 let place = format!("in column {}", without.column.name);
                 faster_by(&with, &without, &place).filter(|_| is_other)
@@ -63,6 +63,24 @@ fn faster_than_clear(table: &Table) -> Vec<Finding> {
         _ => Vec::new(),
     };
     found.into_iter().flatten().collect()
+}
+
+fn is_bare_row(row: &Row) -> bool {
+    is_bare_link(before_brackets(&row.name))
+}
+
+fn is_bare_column(column: &Column) -> bool {
+    is_bare_link(before_brackets(&column.words))
+}
+
+/// A name without the unit or condition in brackets: `plain [Mbit/s]`.
+fn before_brackets(name: &str) -> &str {
+    name.split(['[', '(']).next().unwrap_or(name)
+}
+
+/// Whether a row or column is named after the bare link, so that the others are compared with it.
+pub(super) fn has_bare_link(table: &Table) -> bool {
+    table.rows.iter().any(is_bare_row) || table.columns.iter().any(is_bare_column)
 }
 
 /// The finding that a cell with the device is faster than the one without it.

@@ -65,7 +65,7 @@ pub(super) fn precision(table: &Table) -> Vec<Finding> {
         // rounding error.
         let why = if step < deviation.step * 0.99 {
             format!("the figure is printed in steps of {step}, its deviation in steps of {}", deviation.step)
-        } else if digits > 2.0 {
+        } else if digits > 2.0 && cell.figure.digits > 3 {
             format!("the deviation {} has {digits} significant digits", deviation.value)
         } else {
             return None;

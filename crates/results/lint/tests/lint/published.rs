@@ -278,9 +278,53 @@ fn a_row_or_column_of_the_bare_link_is_the_baseline_of_its_table() {
         found(&checked("t.md", column)),
         [(Rule::FasterWithDevice, "table 1, row down, VPN [Mbit/s]")]
     );
+    let mtu = "<!-- lint\nunit = \"Mbit/s\"\ncolumns = \"mtu\"\n-->\n| Setup | 1500 | 9000 |\n|---|---|---|\n\
+               | plain | 938.2 | 941.5 |\n| WireGuard | 912.7 | 992.8 |\n";
+    assert_eq!(
+        found(&checked("t.md", mtu)),
+        [(Rule::FasterWithDevice, "table 1, row WireGuard, MTU 9000")]
+    );
+    let words = "| VPN | Download | Upload |\n|---|---|---|\n| no VPN | 940 Mbps | 938 Mbps |\n\
+                 | WireGuard | 990 Mbps | 800 Mbps |\n";
+    let by_words = checked("t.md", words);
+    assert_eq!(
+        found(&by_words),
+        [(Rule::FasterWithDevice, "table 1, row WireGuard, Download")]
+    );
+    // The rule compares its figures.
+    let unchecked = by_words
+        .remarks
+        .iter()
+        .filter(|it| it.what.contains("no rule"));
+    assert_eq!(unchecked.count(), 0, "{:?}", by_words.remarks);
     // Neither two bare rows nor other quantities are compared.
     let others = "| path | rate |\n|---|---|\n| plain | 610 Mbit/s |\n| box | 640 kpps |\n";
     assert_eq!(found(&checked("t.md", others)), []);
+}
+
+#[test]
+fn a_dagger_at_the_name_of_a_row_needs_its_note() {
+    let table = "| model | rate [Mbit/s] |\n|---|---|\n| A‡ | 610 |\n| B | 930 |\n";
+    let without = checked("t.md", table);
+    assert_eq!(
+        found(&without),
+        [(Rule::FootnoteMissing, "table 1, mark `‡`")]
+    );
+    let with = format!("{table}\n‡ With a licence.\n");
+    assert_eq!(found(&checked("t.md", &with)), []);
+}
+
+#[test]
+fn repeats_of_our_own_results_are_no_copies() {
+    let row = "mrr/frame=64/x,mrr/frame=64,x,1.5,2.25,3.75,4.125\n";
+    let text = format!("cell,group,dut,a_bps,b_bps,c_bps,d_bps\n{row}{row}{row}");
+    let own = checked("results.csv", &text);
+    assert_eq!((own.figures, found(&own)), (0, vec![]));
+    assert!(
+        own.remarks[0].what.contains("`results.json`"),
+        "{:?}",
+        own.remarks
+    );
 }
 
 #[test]

@@ -120,8 +120,11 @@ fn between(ratios: impl Iterator<Item = f64>) -> Option<String> {
 /// The verdict of the repeats on the ratios; `None` without ratios.
 pub(crate) fn difference(run: &Run<'_>, found: &[&Comparison]) -> Option<String> {
     found.first()?;
-    let same = "each of these ratios surely differs from 1".to_owned();
-    Some(verdict(found, corrected_for(run, found)).unwrap_or(same))
+    let shown = match found.len() {
+        1 => "this ratio surely differs from 1",
+        _ => "each of these ratios surely differs from 1",
+    };
+    Some(verdict(found, corrected_for(run, found)).unwrap_or_else(|| shown.to_owned()))
 }
 
 /// Number of the run's comparisons by the same quantity.

@@ -76,6 +76,29 @@ fn the_answer_explains_the_baseline_and_leaves_out_what_protects_nothing() {
 }
 
 #[test]
+fn a_fixed_load_is_no_share_of_the_baseline() {
+    let answer = |trials: &str| {
+        let campaign = format!(
+            "campaign: c\nrepeats: 3\nduts: [direct, cipherbench]\ncalibrate: off\ntrials:\n{trials}"
+        );
+        let campaign = campaign::from_text("c.yaml", &campaign).unwrap();
+        let lab = campaign::lab_from_text("l.yaml", "lab: l\nlink_rate: 2.5 Gbit/s\n").unwrap();
+        let plan = campaign
+            .plan(&lab, &campaign::HostFacts { cores: 8 })
+            .unwrap();
+        let (_, page) = parse(&fixture::Maker::new(plan).finish());
+        text(select(&page, "#summary > .answer")[0])
+    };
+    let load = "  - load: { frame: 1518 B, rate: 20 k frames/s }\n";
+    let both = answer(&format!("  - mrr: {{ frame: 64 B }}\n{load}"));
+    // One share, of 64 B: neither a range nor the load.
+    assert!(both.contains(" kpps of 64 B frames"), "{both}");
+    assert!(both.contains("this ratio surely"), "{both}");
+    let load = answer(load);
+    assert!(!load.contains(" carries "), "{load}");
+}
+
+#[test]
 fn the_terminal_has_the_findings_and_every_row_of_the_ranking() {
     let brief = crate::brief(&fixture::peers(5), None, 80, false);
     assert!(brief.contains("cipherbench is best"), "{brief}");

@@ -4,7 +4,7 @@ use crate::fixture;
 use crate::golden::assert_golden;
 use crate::html::{parse, select, text};
 use crate::machine::{json, rows};
-use journal::record::{DeviceFound, Figures};
+use journal::record::{DeviceRecord, Figures};
 use serde_json::Value;
 
 #[test]
@@ -158,13 +158,13 @@ fn names_and_words_of_devices_are_text() {
             continue;
         };
         match &mut device.found {
-            DeviceFound::Kat(rows) => {
+            DeviceRecord::Kat(rows) => {
                 for row in rows {
                     row.case.push_str(evil);
                     row.outcome = journal::record::KatOutcome::Error(evil.into());
                 }
             }
-            DeviceFound::Fatigue(segments) => {
+            DeviceRecord::Fatigue(segments) => {
                 for one in segments.iter_mut().flat_map(|segment| &mut segment.devices) {
                     one.reasons = vec![evil.into()];
                 }

@@ -23,7 +23,7 @@ use crate::analysis::significance::{Level, against};
 use crate::cell::{CellResult, Reason, Status};
 use crate::figures::estimate::Estimate;
 use crate::figures::frames::{LayerRates, Limit};
-use bounds::FoundBounds;
+use bounds::BoundsWithoutFigure;
 use journal::Journal;
 use plan::{Bound, Claim, ClaimUnit, LatencyPath, Measurement, Percentile, Procedure};
 use schemars::JsonSchema;
@@ -97,7 +97,7 @@ struct Figure {
     /// Upper bound of a search.
     upper: Option<Estimate>,
     /// The bounds of a search that lacks the lower one in some repeats, in place of a value.
-    bounds: Option<FoundBounds>,
+    bounds: Option<BoundsWithoutFigure>,
     /// Highest offered load.
     offered: Option<f64>,
     /// The same without a device in the path, a bound for every device.
@@ -503,7 +503,7 @@ fn frames(cell: &CellResult, claim: &Claim) -> Figure {
     Figure {
         value: goal.lower.as_ref().map(of),
         upper: goal.upper.as_ref().map(of),
-        bounds: FoundBounds::of(goal, of),
+        bounds: BoundsWithoutFigure::of(goal, of),
         ..Figure::default()
     }
 }

@@ -117,7 +117,7 @@ fn alpha(look: usize, looks_again: bool) -> f64 {
 }
 
 /// What a limit is, or why the text is none.
-type Asked<'a> = (&'a str, Result<Gate, String>, Option<&'a StoredRun>);
+type ParsedLimit<'a> = (&'a str, Result<Gate, String>, Option<&'a StoredRun>);
 
 /// Decides the campaign's limits; `None` without limits.
 pub(crate) fn expected(
@@ -137,7 +137,7 @@ pub(crate) fn expected(
             .map_err(|error: crate::GateError| error.problem().to_owned());
         (one.limit.as_str(), gate, one.stored.as_ref())
     });
-    let asked: Vec<Asked<'_>> = asked.collect();
+    let asked: Vec<ParsedLimit<'_>> = asked.collect();
     let limits = Judge::of(journal, cells, comparisons).judge(&asked);
     let base = journal.header.plan.repeats;
     let added = journal.latest_trials().into_iter();
@@ -162,7 +162,7 @@ pub fn judge_gates(journal: &Journal, results: &Results, gates: &[Gate]) -> Vec<
     let asked = gates
         .iter()
         .map(|gate| (gate.text.as_str(), Ok(gate.clone()), None));
-    let asked: Vec<Asked<'_>> = asked.collect();
+    let asked: Vec<ParsedLimit<'_>> = asked.collect();
     Judge::of(journal, &results.cells, &results.comparisons).judge(&asked)
 }
 
@@ -190,7 +190,7 @@ impl<'a> Judge<'a> {
         }
     }
 
-    fn judge(&self, asked: &[Asked<'_>]) -> Vec<ExpectResult> {
+    fn judge(&self, asked: &[ParsedLimit<'_>]) -> Vec<ExpectResult> {
         let questions = asked
             .iter()
             .enumerate()
@@ -218,7 +218,7 @@ impl<'a> Judge<'a> {
                 alpha,
                 found
                     .iter()
-                    .filter_map(|(at, answer)| questions[*at].p(answer)),
+                    .filter_map(|(at, answer)| questions[*at].p(self, answer)),
             );
             for (at, answer) in found {
                 let scale = next / alpha;

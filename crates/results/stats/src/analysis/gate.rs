@@ -87,7 +87,7 @@ pub enum GateUnit {
     BitsAt(Layer),
     /// Frames per second.
     FramesPerS,
-    /// Transactions or operations per second.
+    /// Transactions, set-ups or operations per second.
     PerS,
     /// Nanoseconds.
     Ns,

@@ -7,6 +7,7 @@ use crate::analysis::ranked_by::RankedBy;
 use crate::cell::CellResult;
 use crate::figures::estimate::Estimate;
 use crate::figures::frames::LoadLatency;
+use crate::figures::ike::IkeFigures;
 use plan::LatencyPath;
 use schemars::JsonSchema;
 use serde::Serialize;
@@ -25,13 +26,17 @@ pub enum Quantity {
     FrameRate,
     /// Transactions with the whole object, of `http`, per second.
     Transactions,
+    /// Set-ups of IKEv2 per second: completed ones at a fixed rate, or the highest rate of a
+    /// search.
+    SetUps,
     /// Operations of crypto devices per second.
     Operations,
     /// Payload bits per CPU-second of the machine, of `tcp` and `udp`.
     PayloadBitsPerCpuSecond,
     /// IP bits forwarded per CPU-second of the machine, of `throughput`, `mrr` and `loss-curve`.
     IpBitsPerCpuSecond,
-    /// Median round-trip time of `ping`, or latency of frames under a load, in nanoseconds.
+    /// Median round-trip time of `ping`, latency of frames under a load, or time of a set-up of
+    /// IKEv2 at a fixed rate, in nanoseconds.
     LatencyP50,
     /// 99th percentile of the same, in nanoseconds.
     LatencyP99,
@@ -43,11 +48,12 @@ pub enum Quantity {
 
 impl Quantity {
     /// All.
-    pub const ALL: [Self; 11] = [
+    pub const ALL: [Self; 12] = [
         Self::PayloadThroughput,
         Self::ObjectThroughput,
         Self::FrameRate,
         Self::Transactions,
+        Self::SetUps,
         Self::Operations,
         Self::PayloadBitsPerCpuSecond,
         Self::IpBitsPerCpuSecond,
@@ -63,6 +69,7 @@ impl Quantity {
         match self {
             Self::PayloadThroughput | Self::ObjectThroughput | Self::FrameRate => "throughput",
             Self::Transactions => "transactions",
+            Self::SetUps => "set-ups",
             Self::Operations => "operations",
             Self::PayloadBitsPerCpuSecond | Self::IpBitsPerCpuSecond => "efficiency",
             Self::LatencyP50 => "p50",
@@ -80,6 +87,7 @@ impl Quantity {
             Self::ObjectThroughput => "object_throughput_bps",
             Self::FrameRate => "frames_per_s",
             Self::Transactions => "transactions_per_s",
+            Self::SetUps => "set_ups_per_s",
             Self::Operations => "operations_per_s",
             Self::PayloadBitsPerCpuSecond => "payload_bits_per_cpu_s",
             Self::IpBitsPerCpuSecond => "ip_bits_per_cpu_s",
@@ -109,7 +117,7 @@ impl Quantity {
         match self {
             Self::PayloadThroughput | Self::ObjectThroughput => bit_rate(value),
             Self::FrameRate => frame_rate(value),
-            Self::Transactions | Self::Operations => format!("{}/s", number(value)),
+            Self::Transactions | Self::SetUps | Self::Operations => format!("{}/s", number(value)),
             Self::PayloadBitsPerCpuSecond | Self::IpBitsPerCpuSecond => {
                 format!("{} per CPU", bit_rate(value))
             }
@@ -132,7 +140,7 @@ impl Quantity {
                 pair(values, Scales::BitRate, digits)
             }
             Self::FrameRate => pair(values, Scales::FrameRate, digits),
-            Self::Transactions | Self::Operations => {
+            Self::Transactions | Self::SetUps | Self::Operations => {
                 with(pair(values, Scales::Number, digits), "per s")
             }
             Self::PayloadBitsPerCpuSecond | Self::IpBitsPerCpuSecond => {
@@ -246,6 +254,12 @@ impl CellResult {
             Quantity::Transactions,
             http.map(|http| &http.transactions_per_s),
         );
+        // The times of a search are those at its highest rate, which two devices do not share.
+        let set_ups = self.ike().filter(|ike| !ike.is_searched);
+        add(Quantity::SetUps, set_ups.map(|ike| &ike.completed_per_s));
+        let times = |of: fn(&IkeFigures) -> Option<&Estimate>| set_ups.and_then(of);
+        add(Quantity::LatencyP50, times(|ike| ike.p50_ns.as_ref()));
+        add(Quantity::LatencyP99, times(|ike| ike.p99_ns.as_ref()));
         let device = self.device().and_then(|device| device.speed());
         add(
             Quantity::Operations,
@@ -266,6 +280,7 @@ impl CellResult {
             recovery.and_then(|found| found.recovery_ns.as_ref()),
         );
         found.extend(self.frame_rate_reading());
+        found.extend(self.set_up_rate_reading());
         found.extend(self.latency_readings());
         found
     }
@@ -304,6 +319,16 @@ impl CellResult {
                 LatencyPath::OneWay
             }),
             ..Reading::new(Quantity::FrameRate, value)
+        })
+    }
+
+    /// The highest rate of set-ups, between the bounds of its search.
+    fn set_up_rate_reading(&self) -> Option<Reading> {
+        let ike = self.ike().filter(|ike| ike.is_searched)?;
+        Some(Reading {
+            upper: ike.refused_per_s.clone(),
+            is_open: ike.refused_per_s.is_none(),
+            ..Reading::new(Quantity::SetUps, ike.offered_per_s.clone())
         })
     }
 

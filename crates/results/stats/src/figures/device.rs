@@ -15,7 +15,7 @@ pub use survival::{SURVIVAL_STEPS_MAX, Survival, SurvivalStep};
 pub(crate) use speed::TOGETHER_MIN_RATIO;
 pub(crate) use survival::Life;
 
-use journal::record::{DeviceFound, DeviceResult, Measured};
+use journal::record::{DeviceRecord, DeviceResult, Measured};
 use plan::{DeviceKind, DeviceTest, Devices};
 use schemars::JsonSchema;
 use serde::Serialize;
@@ -215,13 +215,15 @@ pub(crate) fn missing(test: &DeviceTest, measured: &Measured) -> Option<&'static
         return Some("the record holds no device");
     };
     match (test, &result.found) {
-        (_, DeviceFound::NotOffered(_)) => None,
-        (DeviceTest::Kat(_), DeviceFound::Kat(rows)) if !rows.is_empty() => None,
+        (_, DeviceRecord::NotOffered(_)) => None,
+        (DeviceTest::Kat(_), DeviceRecord::Kat(rows)) if !rows.is_empty() => None,
         (DeviceTest::Kat(_), _) => Some("the record holds no known answer"),
-        (DeviceTest::Speed(_), DeviceFound::Speed(speed)) if speed.span_ns > 0 => None,
-        (DeviceTest::Speed(_), DeviceFound::Speed(_)) => Some("the record's measured time is zero"),
+        (DeviceTest::Speed(_), DeviceRecord::Speed(speed)) if speed.span_ns > 0 => None,
+        (DeviceTest::Speed(_), DeviceRecord::Speed(_)) => {
+            Some("the record's measured time is zero")
+        }
         (DeviceTest::Speed(_), _) => Some("the record holds no speed"),
-        (DeviceTest::Fatigue(_), DeviceFound::Fatigue(segments)) if !segments.is_empty() => None,
+        (DeviceTest::Fatigue(_), DeviceRecord::Fatigue(segments)) if !segments.is_empty() => None,
         (DeviceTest::Fatigue(_), _) => Some("the record holds no fatigue"),
     }
 }

@@ -17,8 +17,9 @@ pub struct IkeFigures {
     pub completed_per_s: Estimate,
     /// Whether the highest rate was searched.
     pub is_searched: bool,
-    /// Lowest rate of all repeats that was not carried; `null` without a search, or if none was.
-    pub refused_per_s: Option<u64>,
+    /// Lowest rate that was not carried; `null` without a search, or if the search of a repeat
+    /// found none.
+    pub refused_per_s: Option<Estimate>,
     /// Set-ups in time by set-ups intended.
     pub in_time_ratio: Estimate,
     /// Time from the intended start that half of the intended set-ups do not exceed, in
@@ -47,7 +48,6 @@ pub struct IkeFigures {
 impl IkeFigures {
     /// `None` if a repeat has no figure, or without repeats.
     pub(crate) fn of(test: &IkeTest, measured: &[(u32, &Measured)]) -> Option<Self> {
-        let results = || measured.iter().filter_map(|(_, measured)| measured.ike());
         let trials: Vec<(u32, &IkeTrial)> = measured
             .iter()
             .filter_map(|&(repeat, measured)| Some((repeat, measured.ike()?.figures()?)))
@@ -67,14 +67,17 @@ impl IkeFigures {
             let count: &mut u64 = failed.entry(name.clone()).or_default();
             *count = count.saturating_add(failure.count);
         }
-        let refused = results().filter_map(|ike| ike.search?.upper_per_s);
+        let refused: Option<Vec<(u32, u64)>> = measured
+            .iter()
+            .map(|&(repeat, measured)| Some((repeat, measured.ike()?.search?.upper_per_s?)))
+            .collect();
         Some(Self {
             offered_per_s: estimate(&trials, |trial| Some(trial.per_s as f64))?,
             completed_per_s: estimate(&trials, |trial| {
                 per_second(trial.completed, trial.elapsed_ns)
             })?,
             is_searched: test.setups_per_s.is_none(),
-            refused_per_s: refused.min(),
+            refused_per_s: refused.and_then(|all| estimate(&all, |rate| Some(*rate as f64))),
             in_time_ratio: estimate(&trials, |trial| ratio(trial.in_time, trial.intended))?,
             p50_ns: time(500),
             p99_ns: time(990),

@@ -18,7 +18,7 @@ fn kat(repeats: Vec<Vec<KatRow>>) -> Results {
     let mut run = journal(vec![one.clone()], repeats.len() as u32, 2);
     for (repeat, kat) in (1..).zip(repeats) {
         let found = DeviceResult {
-            found: DeviceFound::Kat(kat),
+            found: DeviceRecord::Kat(kat),
             ..DeviceResult::default()
         };
         record(&mut run, &one.id, repeat, device_result(found));
@@ -160,7 +160,7 @@ fn times_without_failure_add_up_over_segments_and_end_at_the_first_failure() {
     let mut run = journal(vec![one.clone(), two.clone()], 1, 2);
     let mut add = |cell: &Cell, fatigue: Vec<FatigueSegment>| {
         let found = DeviceResult {
-            found: DeviceFound::Fatigue(fatigue),
+            found: DeviceRecord::Fatigue(fatigue),
             ..DeviceResult::default()
         };
         record(&mut run, &cell.id, 1, device_result(found));
@@ -219,7 +219,7 @@ fn a_failure_without_a_recorded_life_counts_too() {
         bad: 1,
     }];
     let result = DeviceResult {
-        found: DeviceFound::Fatigue(vec![found]),
+        found: DeviceRecord::Fatigue(vec![found]),
         ..DeviceResult::default()
     };
     record(&mut run, &one.id, 1, device_result(result));
@@ -239,7 +239,7 @@ fn lives_that_were_not_kept_count_in_the_time_between_failures() {
     let mut found = segment(1, 2, &[&[30]]);
     found.devices[0].lives_left_out = 99;
     let result = DeviceResult {
-        found: DeviceFound::Fatigue(vec![found]),
+        found: DeviceRecord::Fatigue(vec![found]),
         ..DeviceResult::default()
     };
     record(&mut run, &one.id, 1, device_result(result));

@@ -107,7 +107,7 @@ pub(crate) fn device_result(found: DeviceResult) -> Outcome {
 
 fn add_speed(run: &mut Journal, cell: &Cell, repeat: u32, speed: SpeedTrial) {
     let found = DeviceResult {
-        found: DeviceFound::Speed(speed),
+        found: DeviceRecord::Speed(speed),
         ..DeviceResult::default()
     };
     record(run, &cell.id, repeat, device_result(found));
@@ -414,7 +414,7 @@ fn an_operation_that_a_device_does_not_offer_is_no_failure() {
     let one = speed("ed25519 sign", None, 1, "card");
     let mut run = journal(vec![one.clone()], 1, 2);
     let found = DeviceResult {
-        found: DeviceFound::NotOffered("no such mechanism".into()),
+        found: DeviceRecord::NotOffered("no such mechanism".into()),
         ..DeviceResult::default()
     };
     record(&mut run, &one.id, 1, device_result(found));

@@ -74,7 +74,7 @@ fn result(trials: Vec<Trial>) -> FrameResult {
         });
         found.trials.push(trial);
     }
-    found.found = FrameFound::Disturbed(DisturbedTrials {
+    found.found = ProcedureRecord::Disturbed(DisturbedTrials {
         disturbances,
         ..DisturbedTrials::default()
     });
@@ -83,7 +83,7 @@ fn result(trials: Vec<Trial>) -> FrameResult {
 
 fn disturbed(found: &mut FrameResult) -> &mut DisturbedTrials {
     match &mut found.found {
-        FrameFound::Disturbed(disturbed) => disturbed,
+        ProcedureRecord::Disturbed(disturbed) => disturbed,
         other => panic!("{other:?}"),
     }
 }
@@ -509,12 +509,12 @@ fn the_cost_of_a_rekey_is_relative_to_the_same_time_of_the_control() {
     disturbed(&mut found).disturbances[0].histogram = histogram(30_000);
     disturbed(&mut found).disturbances[1].events = vec![timed(200, 90_000), timed(700, 50_000)];
     disturbed(&mut found).disturbances[1].histogram = histogram(90_000);
-    let goals = |lower| ThroughputFound {
+    let goals = |lower| SearchRecord {
         goals: vec![GoalBounds {
             lower: Some(lower),
             ..GoalBounds::default()
         }],
-        ..ThroughputFound::default()
+        ..SearchRecord::default()
     };
     found.throughput = Some(goals(100_000));
     disturbed(&mut found).rekeyed_throughput = Some(goals(98_000));

@@ -216,6 +216,35 @@ fn a_search_is_bounded_from_both_sides() {
     assert_eq!(found.outcome, LimitOutcome::Undecided, "{found:?}");
 }
 
+#[test]
+fn a_repair_of_one_cell_changes_no_level_of_another() {
+    let limits = [
+        "dut=cipherbench throughput >= 990 Mbit/s",
+        "dut=direct throughput >= 2 Gbit/s",
+    ];
+    let of = |broken: &[u32]| {
+        let mut run = tcp_run(&[240, 250, 258]);
+        for trial in &mut run.trials {
+            if trial.cell == "tcp/direct" && broken.contains(&trial.repeat) {
+                trial.outcome = Outcome::Failed {
+                    reason: "x".to_owned(),
+                };
+            }
+        }
+        expected(run, &limits)
+    };
+    let whole = of(&[]);
+    for broken in [&[1][..], &[1, 2, 3]] {
+        let found = of(broken);
+        let own = &found.limits[0].cells[0];
+        assert_eq!(own.low, whole.limits[0].cells[0].low, "{broken:?}");
+        let other = &found.limits[1].cells[0];
+        assert_eq!(other.outcome, LimitOutcome::Undecided);
+        let remedy = "`cipherbench resume RUN --invalid` repeats invalid and failed trials.";
+        assert!(other.reason.ends_with(remedy), "{}", other.reason);
+    }
+}
+
 /// Loads of 1 Mpps of which these many frames arrive.
 fn load_run(received: &[u64]) -> Journal {
     let load = Procedure::Load(Load {

@@ -95,7 +95,7 @@ pub(crate) fn found(lower: Option<u64>, upper: Option<u64>) -> FrameResult {
             .chain(at(upper, 7))
             .chain([trial(1_000, 1_000)])
             .collect(),
-        throughput: Some(ThroughputFound {
+        throughput: Some(SearchRecord {
             max_load: 1_500_000,
             max_load_by: "line-rate".into(),
             goals: vec![GoalBounds {

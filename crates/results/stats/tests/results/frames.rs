@@ -113,7 +113,7 @@ fn a_burst_that_the_receiver_lost_is_the_testers_limit() {
                 of(5_001, 0),
             ],
             evidence_trial: Some(4),
-            found: FrameFound::Bursts(vec![
+            found: ProcedureRecord::Bursts(vec![
                 burst(9_000, 1_000, false),
                 burst(5_001, 10, false),
                 burst(5_000, 0, true),
@@ -385,7 +385,7 @@ fn a_bursts_buffer_is_corrected_by_the_throughput_of_the_same_traffic() {
     };
     let frames = FrameResult {
         trials: vec![trial(1_000_000, 1_000_000)],
-        found: FrameFound::Bursts(vec![
+        found: ProcedureRecord::Bursts(vec![
             length(9_000, false),
             BurstTrial {
                 lost: 1,
@@ -423,7 +423,7 @@ fn recovery_has_no_figure_when_loss_continued_to_the_end() {
     let mut run = journal(vec![cell.clone()], 2, 8);
     for (repeat, recovered) in [(1, true), (2, false)] {
         let frames = FrameResult {
-            found: FrameFound::Recovery(RecoveryTrial {
+            found: ProcedureRecord::Recovery(RecoveryTrial {
                 overload: 440_000,
                 relief: 200_000,
                 recovery_ns: 1_000_000,
@@ -454,7 +454,7 @@ fn recovery_has_no_figure_when_the_overload_lost_nothing() {
     let cell = cell("auto", 64, Procedure::Recovery(test));
     let mut run = journal(vec![cell.clone()], 1, 8);
     let frames = FrameResult {
-        found: FrameFound::Recovery(RecoveryTrial {
+        found: ProcedureRecord::Recovery(RecoveryTrial {
             overload: 440_000,
             relief: 200_000,
             recovered: true,

@@ -69,7 +69,7 @@ fn events_with_the_largest_times_and_losses_have_figures() {
         let mut run = journal(vec![cell.clone()], 1, 8);
         let found = FrameResult {
             trials: disturbances.iter().map(|_| trial(10_000, 9_000)).collect(),
-            found: FrameFound::Disturbed(DisturbedTrials {
+            found: ProcedureRecord::Disturbed(DisturbedTrials {
                 disturbances,
                 ..DisturbedTrials::default()
             }),

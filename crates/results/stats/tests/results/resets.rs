@@ -32,7 +32,7 @@ fn reset(at_ms: u64, lost: u64, silent_ms: Option<u64>, outage_ms: Option<u64>) 
         first_ns: Some(0),
         outage_ns: outage_ms.map(|time| time * MS),
         slowest_ns: None,
-        reset: Some(ResetFound {
+        reset: Some(ResetRecord {
             silent_ns: silent_ms.map(|time| time * MS),
             bin_ns: MS,
             before: vec!["pid 1".into()],
@@ -52,7 +52,7 @@ fn run(repeats: Vec<Vec<DutEvent>>) -> Results {
                 duration_ns: SECOND_NS,
                 ..trial(10_000, 10_000 - lost)
             }],
-            found: FrameFound::Disturbed(DisturbedTrials {
+            found: ProcedureRecord::Disturbed(DisturbedTrials {
                 disturbances: vec![Disturbance {
                     events,
                     ..Disturbance::default()

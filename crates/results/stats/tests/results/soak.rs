@@ -88,13 +88,13 @@ fn result(made: Made) -> FrameResult {
             ..FrameTrial::default()
         });
     }
-    found.found = FrameFound::Soak(segments);
+    found.found = ProcedureRecord::Soak(segments);
     found
 }
 
 fn segments(found: &mut FrameResult) -> &mut Vec<SoakSegment> {
     match &mut found.found {
-        FrameFound::Soak(segments) => segments,
+        ProcedureRecord::Soak(segments) => segments,
         other => panic!("{other:?}"),
     }
 }
@@ -373,7 +373,7 @@ fn probed(capacities: &[u64]) -> FrameResult {
             ..trial.clone()
         })
         .collect();
-    found.found = FrameFound::Soak(made);
+    found.found = ProcedureRecord::Soak(made);
     found
 }
 

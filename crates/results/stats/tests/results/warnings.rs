@@ -196,6 +196,28 @@ fn a_device_as_fast_as_the_path_without_it_was_not_the_limit() {
     assert_eq!(kinds(&journal), []);
 }
 
+#[test]
+fn a_device_that_loses_datagrams_is_its_own_limit() {
+    let of = |lost: u64| {
+        let box_cell = plan::Cell {
+            id: "udp/64/box".to_owned(),
+            dut: tcp("box").dut,
+            ..udp(64, None)
+        };
+        let mut journal = journal(vec![udp(64, None), box_cell], 3, 8);
+        for repeat in 1..=3 {
+            let sent = 100_000;
+            let base = measured(datagrams(64, sent, 0));
+            record(&mut journal, "udp/64/direct", repeat, base);
+            let own = measured(datagrams(64, sent + lost, lost));
+            record(&mut journal, "udp/64/box", repeat, own);
+        }
+        kinds(&journal)
+    };
+    assert!(of(0).contains(&WarningKind::TesterLimited));
+    assert!(!of(8_000).contains(&WarningKind::TesterLimited));
+}
+
 /// Two datagram sizes by the baseline, with the datagrams sent in two seconds.
 fn two_sizes(small: u64, large: u64) -> Journal {
     let mut journal = journal(vec![udp(64, None), udp(1400, None)], 3, 8);

@@ -3,7 +3,7 @@
 use super::{FrameObserved, Objection, load};
 use crate::evidence::failure::count;
 use crate::evidence::{check, then_repeat, then_repeat_or};
-use journal::record::{Check, Disturbance, Explanation, FrameTrial, ResetFound};
+use journal::record::{Check, Disturbance, Explanation, FrameTrial, ResetRecord};
 use plan::Event;
 use units::human::duration_ns;
 
@@ -63,7 +63,7 @@ fn shortest_silence_ns(observed: &FrameObserved<'_>) -> Option<u64> {
     Some(silences.min()?.max(STALLED_ONE_IN * FrameTrial::LATE_NS))
 }
 
-fn resets<'a>(observed: &FrameObserved<'a>) -> impl Iterator<Item = &'a ResetFound> {
+fn resets<'a>(observed: &FrameObserved<'a>) -> impl Iterator<Item = &'a ResetRecord> {
     let found = observed.result.disturbances().iter();
     let events = found.flat_map(|trial| &trial.events);
     events.filter_map(|event| event.reset.as_ref())
@@ -173,7 +173,7 @@ fn carried_out(observed: &FrameObserved<'_>, planned: u64, least: u64) -> Option
 
 /// Checks that each reset has replaced the processes that it was to restart.
 fn restarted(observed: &FrameObserved<'_>) -> Option<Check> {
-    let all: Vec<&ResetFound> = resets(observed).collect();
+    let all: Vec<&ResetRecord> = resets(observed).collect();
     let proven = all.iter().filter(|reset| reset.is_proven()).count();
     let mut detail = format!(
         "{proven} of {} resets changed what identifies the device's processes on gw2",

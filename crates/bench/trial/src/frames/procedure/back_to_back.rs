@@ -5,7 +5,7 @@ use crate::error::TrialError;
 use crate::frames::RigLoad;
 use crate::frames::basis::Basis;
 use crate::frames::trials::Trials;
-use journal::record::{BurstTrial, FrameFound};
+use journal::record::{BurstTrial, ProcedureRecord};
 use plan::BackToBack;
 use search::BurstStep;
 
@@ -28,7 +28,7 @@ impl ProcedureTrials for BackToBack {
                 confirming,
             });
         }
-        trials.result.found = FrameFound::Bursts(bursts);
+        trials.result.found = ProcedureRecord::Bursts(bursts);
         let load = max_load * EVIDENCE_PERCENT_OF_MAX / 100;
         Ok(Basis::on(load.max(1), self.drain_ns))
     }

@@ -8,7 +8,7 @@ use crate::frames::RigLoad;
 use crate::frames::basis::{Basis, searched, share};
 use crate::frames::throughput::{Confirm, throughput_by};
 use crate::frames::trials::{DRAIN_NS, Trials};
-use journal::record::{FrameFound, FrameResult, FrameTrial};
+use journal::record::{FrameResult, FrameTrial, ProcedureRecord};
 use plan::{
     Attack, BaseLoad, Desync, Disturbed, Event, Failure, Reset, ThroughputSearch, estimate,
 };
@@ -98,7 +98,7 @@ impl ProcedureTrials for Disturbed {
             }
         }
         let found = std::mem::take(&mut trials.disturbed);
-        trials.result.found = FrameFound::Disturbed(found);
+        trials.result.found = ProcedureRecord::Disturbed(found);
         Ok(Basis::on(share(load, QUIET_PERCENT), drain_ns))
     }
 

@@ -5,7 +5,7 @@ use crate::error::TrialError;
 use crate::frames::RigLoad;
 use crate::frames::basis::{Basis, searched, share};
 use crate::frames::trials::Trials;
-use journal::record::{FrameFound, FrameResult, FrameTrial, RecoveryTrial};
+use journal::record::{FrameResult, FrameTrial, ProcedureRecord, RecoveryTrial};
 use plan::Recovery;
 use traffic_spec::Then;
 
@@ -35,7 +35,7 @@ impl ProcedureTrials for Recovery {
         let after = run.relief.unwrap_or_default();
         let relief_lost = after.sent.saturating_sub(after.received);
         let quiet_from_ns = self.relief_ns - self.relief_ns / 100 * RECOVERED_PERCENT;
-        trials.result.found = FrameFound::Recovery(RecoveryTrial {
+        trials.result.found = ProcedureRecord::Recovery(RecoveryTrial {
             overload,
             relief,
             // Gaps that reordering leaves and fills are no loss; gaps of the overload were noticed

@@ -5,7 +5,7 @@ use crate::error::TrialError;
 use crate::frames::RigLoad;
 use crate::frames::basis::Basis;
 use crate::frames::trials::{Trials, latency_trial};
-use journal::record::{FrameFound, FrameResult, FrameTrial, ServiceTrial};
+use journal::record::{FrameResult, FrameTrial, ProcedureRecord, ServiceTrial};
 use plan::ServiceTest;
 
 impl ProcedureTrials for ServiceTest {
@@ -21,7 +21,7 @@ impl ProcedureTrials for ServiceTest {
                 latency: latency_trial(None, &run),
             });
         }
-        trials.result.found = FrameFound::Service(steps);
+        trials.result.found = ProcedureRecord::Service(steps);
         Ok(Basis::on(self.cir, self.drain_ns))
     }
 

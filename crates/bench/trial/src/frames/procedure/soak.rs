@@ -9,7 +9,7 @@ use crate::error::TrialError;
 use crate::frames::RigLoad;
 use crate::frames::basis::Basis;
 use crate::frames::trials::{DRAIN_NS, Trials};
-use journal::record::{FrameFound, FrameResult, FrameTrial, SoakProbe, SoakProgress};
+use journal::record::{FrameResult, FrameTrial, ProcedureRecord, SoakProbe, SoakProgress};
 use plan::Soak;
 use units::human::duration_ns;
 
@@ -54,7 +54,7 @@ impl ProcedureTrials for Soak {
         if let Some(segment) = segments.last_mut() {
             segment.probes.extend(last);
         }
-        trials.result.found = FrameFound::Soak(segments);
+        trials.result.found = ProcedureRecord::Soak(segments);
         Ok(Basis::on(load, drain_ns))
     }
 

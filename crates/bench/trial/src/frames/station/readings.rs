@@ -5,11 +5,11 @@
 //! and a trial costs one round trip per node, one for the filter, and one per gateway of a device
 //! with checked counters.
 
+use crate::counters::{by_machine, difference, nanoseconds, nodes, steady};
 use crate::error::TrialError;
 use crate::evidence::gateway::dut_work;
 use crate::evidence::{ETHERNET_AND_FCS_BYTES, IN_FLIGHT_PACKETS, counted_since};
 use crate::links::interfaces_between;
-use crate::reading::{by_machine, difference, nanoseconds, nodes, steady};
 use crate::watch::{CipherLinkWatch, WatchPoint};
 use journal::record::{
     CipherWatch, EndTraffic, FrameTrial, InterfaceCounters, LinkTraffic, MachineTime, QueueDrops,

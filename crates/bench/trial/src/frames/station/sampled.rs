@@ -1,9 +1,9 @@
 //! A frame trial with samples of the cipher link and CPU time by role.
 
 use super::StationRig;
+use crate::counters::Counters;
 use crate::error::TrialError;
 use crate::frames::{FrameRun, RigLoad};
-use crate::reading::Counters;
 use crate::timing::Timing;
 use crate::watch::{Sample, WatchResult, Watcher};
 use testbed::Interrupt;

@@ -6,7 +6,7 @@ use super::*;
 fn devices() {
     let speed = DeviceResult {
         devices: vec![DeviceFacts::default()],
-        found: DeviceFound::Speed(SpeedTrial {
+        found: DeviceRecord::Speed(SpeedTrial {
             span_ns: 10,
             together_ns: 9,
             devices: vec![DeviceSpeed {
@@ -27,7 +27,7 @@ fn devices() {
     };
     fn of(result: &mut DeviceResult) -> &mut SpeedTrial {
         match &mut result.found {
-            DeviceFound::Speed(speed) => speed,
+            DeviceRecord::Speed(speed) => speed,
             _ => panic!("no speed"),
         }
     }
@@ -64,7 +64,7 @@ fn devices() {
     );
     let fatigue = DeviceResult {
         devices: vec![DeviceFacts::default()],
-        found: DeviceFound::Fatigue(vec![FatigueSegment {
+        found: DeviceRecord::Fatigue(vec![FatigueSegment {
             devices: vec![DeviceFatigue {
                 lives: vec![Life {
                     began_ns: 1,
@@ -85,7 +85,7 @@ fn devices() {
     };
     fn first(result: &mut DeviceResult) -> &mut DeviceFatigue {
         match &mut result.found {
-            DeviceFound::Fatigue(segments) => &mut segments[0].devices[0],
+            DeviceRecord::Fatigue(segments) => &mut segments[0].devices[0],
             _ => panic!("no fatigue"),
         }
     }

@@ -43,7 +43,7 @@ pub(super) const SEGMENTS: [SegmentChange; 4] = [
 fn soaks() {
     let outcome = |segment| {
         measured(Figures::Frames(Box::new(FrameResult {
-            found: FrameFound::Soak(vec![segment]),
+            found: ProcedureRecord::Soak(vec![segment]),
             ..frame_result()
         })))
     };

@@ -40,6 +40,11 @@ const fn described(quantity: Quantity) -> (&'static str, &'static str, &'static 
             "transactions_per_second",
             "HTTP transactions with the whole object.",
         ),
+        Quantity::SetUps => (
+            "ike",
+            "set_ups_per_second",
+            "Set-ups of IKEv2: completed, or the highest rate of a search.",
+        ),
         Quantity::Operations => (
             "device",
             "operations_per_second",
@@ -58,12 +63,12 @@ const fn described(quantity: Quantity) -> (&'static str, &'static str, &'static 
         Quantity::LatencyP50 => (
             "latency_p50",
             "seconds",
-            "Median round-trip time of ping, or latency of frames.",
+            "Median round-trip time of ping, latency of frames, or time of a set-up of IKEv2.",
         ),
         Quantity::LatencyP99 => (
             "latency_p99",
             "seconds",
-            "99th percentile of round-trip time or latency.",
+            "99th percentile of round-trip time, latency or set-up time.",
         ),
         Quantity::Burst => ("burst", "frames", "Longest burst without loss."),
         Quantity::Recovery => (

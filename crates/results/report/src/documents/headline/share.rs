@@ -3,7 +3,7 @@
 use super::Headline;
 use crate::kit::format::{percent, ratio_number};
 use crate::layout::{Protocol, Run};
-use plan::Coordinate;
+use plan::{Coordinate, Procedure};
 use stats::{Bound, CellResult, Comparison, Estimate, Metric};
 use units::human::counted;
 
@@ -54,7 +54,14 @@ impl<'r> Share<'r> {
             let name = protocol.map(|protocol| protocol.name().to_lowercase());
             run.label(&cell.dut) == device.device && name.is_none_or(|name| cell.protocol == name)
         };
+        // Devices that lose nothing of a fixed load have equal rates, whatever they could carry.
+        let is_fixed = |cell: &&CellResult| {
+            let planned = run.planned(cell);
+            let test = planned.and_then(|cell| cell.measurement.frames());
+            test.is_some_and(|test| matches!(test.procedure, Procedure::Load(_)))
+        };
         let cells = run.results.cells.iter().filter(is_of);
+        let cells = cells.filter(|cell| !is_fixed(cell));
         let compared = cells.filter_map(|cell| Some((cell, run.comparison(cell, metric)?)));
         Self {
             device: device.device.clone(),

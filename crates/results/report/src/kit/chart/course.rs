@@ -194,7 +194,9 @@ fn scale(quantity: Quantity, highest: f64) -> Scale {
             Scale::si(highest, "bit/CPU-s")
         }
         Quantity::FrameRate => Scale::si(highest, "pps"),
-        Quantity::Transactions | Quantity::Operations => Scale::si(highest, "/s"),
+        Quantity::Transactions | Quantity::SetUps | Quantity::Operations => {
+            Scale::si(highest, "/s")
+        }
         Quantity::Burst => Scale::si(highest, " frames"),
         Quantity::LatencyP50 | Quantity::LatencyP99 | Quantity::Recovery => Scale::time(highest),
     }

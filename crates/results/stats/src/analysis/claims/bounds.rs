@@ -14,7 +14,7 @@ use journal::record::GoalOutcome;
 use plan::{Bound, Claim};
 
 /// The bounds of a goal without a figure, in the claim's unit.
-pub(super) struct FoundBounds {
+pub(super) struct BoundsWithoutFigure {
     /// Of the repeats that have one.
     pub(super) lower: Option<Estimate>,
     /// Of the repeats that have one, unless the tester failed there.
@@ -39,7 +39,7 @@ pub(super) struct Question<'a> {
     pub(super) rig: Option<&'a Estimate>,
 }
 
-impl FoundBounds {
+impl BoundsWithoutFigure {
     /// `None` if the goal has a lower bound in every repeat.
     pub(super) fn of(goal: &GoalResult, rate: impl Fn(&LayerRates) -> Estimate) -> Option<Self> {
         goal.lower.is_none().then(|| Self {

@@ -7,7 +7,7 @@ use crate::analysis::change::{Change, Needed, Pairing};
 use crate::analysis::gate::{Gate, GateLimit, GateLoad, GateReference, GateUnit, LimitOutcome};
 use crate::analysis::quantity::{Quantity, Reading};
 use crate::analysis::significance::Level;
-use crate::cell::CellResult;
+use crate::cell::{CellResult, Status};
 use crate::figures::bands::TwoBands;
 use crate::figures::estimate::{Estimate, Sample};
 use crate::figures::frames::LayerRates;
@@ -281,12 +281,12 @@ impl Question {
         let other = (is_rate && outcome == LimitOutcome::Violated)
             .then(|| judge.other_limit(self.place))
             .flatten();
-        // Other limits are stated with the arithmetic mean of the tables, which differs in its last
-        // digits.
-        let mean = if other.is_some() && repeats > 1 {
-            " (geometric mean)"
-        } else {
-            ""
+        // The tables print the arithmetic mean.
+        let is_other =
+            |arithmetic: f64| unit.is_some_and(|unit| unit.print(arithmetic) != unit.print(figure));
+        let mean = match self.arithmetic_mean(repeats) {
+            Some(arithmetic) if is_other(arithmetic) => " (geometric mean)",
+            _ => "",
         };
         let mut reason = words::measured(
             (figure, size * low, size * high),
@@ -359,11 +359,30 @@ impl Question {
     }
 
     /// The p-value of the finding that the figure is on one side of the limit.
-    pub(super) fn p(&self, answer: &Answer) -> Option<f64> {
+    /// The arithmetic mean of a figure by a constant, if it is of as many repeats.
+    fn arithmetic_mean(&self, repeats: u32) -> Option<f64> {
+        match &self.kind {
+            Kind::Ratio { own, from, .. } if matches!(**from, From::Constant(..)) => {
+                (own.value.n == repeats).then_some(own.value.mean)
+            }
+            _ => None,
+        }
+    }
+
+    /// The p-value of the side that it is on; 1 for a figure that is still missing, so that a
+    /// repair of its trials changes no other level. `None` for a cell that never has one.
+    pub(super) fn p(&self, judge: &Judge<'_>, answer: &Answer) -> Option<f64> {
         match (answer, &self.kind) {
+            (Answer::Lacking { .. } | Answer::Bands(..), _) => Some(1.0),
+            (Answer::Without, _) => {
+                let status = judge.cells[self.place].status;
+                let is_missing =
+                    matches!(status, Status::Invalid | Status::Failed | Status::NotRun);
+                is_missing.then_some(1.0)
+            }
             (Answer::Ratio(change, _), Kind::Ratio { ratio, .. }) => {
-                let (above, below) = change.p_beyond(*ratio)?;
-                Some(above.min(below))
+                let sides = change.p_beyond(*ratio);
+                Some(sides.map_or(1.0, |(above, below)| above.min(below)))
             }
             (Answer::Loss(seen), _) => seen.p(),
             _ => None,

@@ -161,10 +161,18 @@ pub(super) fn no_figure(cell: &CellResult) -> String {
         None => format!("{what}."),
     };
     match cell.status {
-        Status::Invalid => why("Every repeat is invalid"),
-        Status::Failed => why("Every repeat failed"),
+        Status::Invalid => why("Every repeat is invalid") + &repair(cell),
+        Status::Failed => why("Every repeat failed") + &repair(cell),
         Status::NotRun => "The cell was not run: `cipherbench resume RUN` goes on.".to_owned(),
         Status::Measured | Status::Partly => "The cell has no such figure.".to_owned(),
+    }
+}
+
+/// What to do about a cell without a valid trial.
+fn repair(cell: &CellResult) -> String {
+    match cell.reasons.first() {
+        Some(reason) if reason.recurs() => " Its remedy is a new run.".to_owned(),
+        _ => " `cipherbench resume RUN --invalid` repeats invalid and failed trials.".to_owned(),
     }
 }
 

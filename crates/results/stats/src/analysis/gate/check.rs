@@ -5,7 +5,7 @@ use plan::{Bound, Cell, Measurement, Procedure};
 use std::ops::Range;
 
 /// The kinds of trials that measure each quantity.
-const MEASURED_BY: [(&str, &[&str]); 9] = [
+const MEASURED_BY: [(&str, &[&str]); 10] = [
     (
         "throughput",
         &[
@@ -20,13 +20,14 @@ const MEASURED_BY: [(&str, &[&str]); 9] = [
         ],
     ),
     ("transactions", &["http", "flows"]),
+    ("set-ups", &["ike"]),
     ("operations", &["speed"]),
     (
         "efficiency",
         &["tcp", "udp", "throughput", "mrr", "loss-curve"],
     ),
-    ("p50", &["ping", "latency"]),
-    ("p99", &["ping", "latency"]),
+    ("p50", &["ping", "latency", "ike"]),
+    ("p99", &["ping", "latency", "ike"]),
     ("burst", &["back-to-back"]),
     ("recovery", &["recovery"]),
     (Gate::LOSS, &["udp", "load", "mrr", "loss-curve"]),
@@ -217,7 +218,11 @@ impl Gate {
     }
 
     fn is_measured(&self, cell: &Cell) -> bool {
-        self.measured_by().contains(&cell.measurement.name())
+        // The times at the highest rate are compared with nothing.
+        let is_at_highest_rate =
+            matches!(&cell.measurement, Measurement::Ike(test) if test.setups_per_s.is_none());
+        let is_time = matches!(self.quantity.as_str(), "p50" | "p99");
+        !(is_at_highest_rate && is_time) && self.measured_by().contains(&cell.measurement.name())
     }
 
     const fn unit(&self) -> Option<GateUnit> {

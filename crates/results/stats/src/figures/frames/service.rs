@@ -189,7 +189,7 @@ fn variation(latency: &LatencyTrial) -> Option<f64> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use journal::record::{DelayVariation, FrameFound, FrameResult, LatencyBucket, Pdv};
+    use journal::record::{DelayVariation, FrameResult, LatencyBucket, Pdv, ProcedureRecord};
     use plan::{Direction, IpVersion, Ports, Traffic};
     use wire::mix::{Contents, FrameMix, TestFrames};
 
@@ -239,7 +239,7 @@ mod tests {
         });
         FrameResult {
             trials: trials.collect(),
-            found: FrameFound::Service(steps.collect()),
+            found: ProcedureRecord::Service(steps.collect()),
             ..FrameResult::default()
         }
     }

@@ -4,9 +4,7 @@ use super::loss::LossAccount;
 use super::rates::{LayerRates, Lengths};
 use super::{Repeats, distinct};
 use crate::figures::estimate::Estimate;
-use journal::record::{
-    FrameResult, FrameTrial, GoalBounds, GoalOutcome, SearchEnd, ThroughputFound,
-};
+use journal::record::{FrameResult, FrameTrial, GoalBounds, GoalOutcome, SearchEnd, SearchRecord};
 use plan::{Criteria, Goal, ThroughputSearch};
 use schemars::JsonSchema;
 use serde::Serialize;
@@ -83,7 +81,7 @@ pub struct OutcomeRepeats {
 }
 
 /// One repeat's search with its whole frame result.
-type RepeatSearch<'a> = (u32, &'a FrameResult, &'a ThroughputFound);
+type RepeatSearch<'a> = (u32, &'a FrameResult, &'a SearchRecord);
 
 impl ThroughputResult {
     /// Whether the figure, the first goal's lower bound, may be too low: in some repeat the highest
@@ -117,7 +115,7 @@ impl ThroughputResult {
             .map(|&(repeat, found)| Some((repeat, found, found.throughput.as_ref()?)))
             // A repeat without a search has no bound, and a mean over the others would flatter.
             .collect::<Option<_>>()?;
-        let estimate = |value: fn(&ThroughputFound) -> u64| {
+        let estimate = |value: fn(&SearchRecord) -> u64| {
             let found = found.iter();
             Estimate::of_all(found.map(|&(repeat, _, found)| (repeat, Some(value(found) as f64))))
         };
@@ -240,7 +238,7 @@ impl GoalResult {
 struct GoalRepeat<'a> {
     repeat: u32,
     all: &'a FrameResult,
-    search: &'a ThroughputFound,
+    search: &'a SearchRecord,
     /// `None` if the record has nothing of the goal; then there is no outcome either.
     bounds: Option<&'a GoalBounds>,
     /// One for each repeat, so that the sentences about them name each repeat once.

@@ -52,7 +52,7 @@ pub(crate) struct FaultCounts {
 
 /// A packet in transit.
 #[derive(Debug, Clone)]
-struct Held {
+struct FramesInTransit {
     /// The call of `recv` that may deliver it, and its order within that call.
     due: (u64, u64),
     /// Its number in order of arrival.
@@ -67,7 +67,7 @@ struct Network {
     faults: Faults,
     random: u64,
     /// In order of delivery.
-    held: Vec<Held>,
+    held: Vec<FramesInTransit>,
     call: u64,
     /// One more than the highest number delivered.
     next_expected: u64,
@@ -121,7 +121,7 @@ impl Network {
             self.counts.lost += 1;
             return;
         }
-        let mut held = Held {
+        let mut held = FramesInTransit {
             due: (self.call, number),
             number,
             bytes: bytes.to_vec(),
@@ -146,7 +146,7 @@ impl Network {
     }
 
     /// Sets a packet's delivery time, and inserts it in order.
-    fn hold(&mut self, mut held: Held) {
+    fn hold(&mut self, mut held: FramesInTransit) {
         if self.happens(self.faults.delay) {
             held.due.0 += 1 + self.below(self.faults.delay_batches.max(1));
             self.counts.delayed += 1;
@@ -160,7 +160,7 @@ impl Network {
     }
 
     /// The next packet due in this call, if `fits` accepts it.
-    fn next(&mut self, fits: impl FnOnce(&Held) -> bool) -> Option<Held> {
+    fn next(&mut self, fits: impl FnOnce(&FramesInTransit) -> bool) -> Option<FramesInTransit> {
         let first = self.held.first()?;
         if first.due.0 > self.call || !fits(first) {
             return None;
@@ -244,7 +244,7 @@ impl<P: CipherPort> CipherPort for FaultyCipher<P> {
         let mut used = 0;
         let length = batch.buffer.len();
         while !batch.trains.is_full() {
-            let fits = |next: &Held| used + next.bytes.len() <= length;
+            let fits = |next: &FramesInTransit| used + next.bytes.len() <= length;
             let Some(next) = self.network.next(fits) else {
                 break;
             };

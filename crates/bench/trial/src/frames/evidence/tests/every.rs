@@ -3,7 +3,7 @@
 
 use super::*;
 use journal::record::{
-    ClockAgreement, Disturbance, DutEvent, GoalBounds, LatencyBucket, LatencyTrial, ThroughputFound,
+    ClockAgreement, Disturbance, DutEvent, GoalBounds, LatencyBucket, LatencyTrial, SearchRecord,
 };
 use plan::{BoxFormat, External};
 
@@ -183,7 +183,7 @@ fn a_link_that_was_down_is_no_gap_where_the_procedure_took_it_down() {
         ..DutEvent::default()
     };
     fixture.result.found =
-        journal::record::FrameFound::Disturbed(journal::record::DisturbedTrials {
+        journal::record::ProcedureRecord::Disturbed(journal::record::DisturbedTrials {
             disturbances: vec![Disturbance {
                 trial: 0,
                 events: vec![cut],
@@ -249,12 +249,12 @@ fn search(exceed_ratio_ppm: u32) -> plan::ThroughputSearch {
 fn searched(exceed_ratio_ppm: u32) -> Fixture {
     let mut fixture = fixture("auto");
     fixture.test.procedure = Procedure::Throughput(search(exceed_ratio_ppm));
-    fixture.result.throughput = Some(ThroughputFound {
+    fixture.result.throughput = Some(SearchRecord {
         goals: vec![GoalBounds {
             lower: Some(FRAMES),
             ..GoalBounds::default()
         }],
-        ..ThroughputFound::default()
+        ..SearchRecord::default()
     });
     fixture
 }

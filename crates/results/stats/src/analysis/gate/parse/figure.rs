@@ -104,7 +104,9 @@ impl Parser<'_> {
         let found = match quantity {
             "throughput" => rate(text),
             "efficiency" => bits(text),
-            "transactions" | "operations" => number_of(text, &["/s", "1/s"], GateUnit::PerS),
+            "transactions" | "set-ups" | "operations" => {
+                number_of(text, &["/s", "1/s"], GateUnit::PerS)
+            }
             "burst" => number_of(text, &["frames", "frame"], GateUnit::Frames),
             _ => {
                 let time = units::time::parse(text).ok();
@@ -168,7 +170,7 @@ fn example(quantity: &str) -> String {
     let figure = match quantity {
         "throughput" => ">= 5 Gbit/s`, of frames `>= 1 Mpps` or `>= 10 Gbit/s L1",
         "efficiency" => ">= 5 Gbit/s",
-        "transactions" | "operations" => ">= 5000/s",
+        "transactions" | "set-ups" | "operations" => ">= 5000/s",
         "burst" => ">= 100 frames",
         Gate::LOSS => "= 0` or `<= 0.1 %",
         _ => "<= 300 us",

@@ -198,8 +198,8 @@ fn a_mistake_is_shown_with_its_place_and_a_hint() {
     assert_eq!(
         error("tcp thruput drops > 5 %"),
         "unknown quantity `thruput` in the gate\n  tcp thruput drops > 5 %\n      ^^^^^^^\nhelp: did \
-         you mean `throughput`? known quantities are throughput, transactions, operations, \
-         efficiency, p50, p99, burst, recovery, loss"
+         you mean `throughput`? known quantities are throughput, transactions, set-ups, \
+         operations, efficiency, p50, p99, burst, recovery, loss"
     );
     assert_eq!(
         error("tcp throughput drops > 5"),

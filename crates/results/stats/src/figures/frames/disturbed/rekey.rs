@@ -6,7 +6,7 @@ use crate::figures::frames::Repeats;
 use crate::figures::frames::latency::histogram_percentile;
 use crate::figures::frames::rates::Lengths;
 use crate::figures::repeats::{per_second, ratio};
-use journal::record::{Disturbance, DutEvent, ThroughputFound, TimeBin};
+use journal::record::{Disturbance, DutEvent, SearchRecord, TimeBin};
 use schemars::JsonSchema;
 use serde::Serialize;
 
@@ -222,7 +222,7 @@ fn slowest_around(quiet: &Disturbance, event: &DutEvent) -> Option<u64> {
 }
 
 fn throughput(repeats: &Repeats<'_>) -> Option<Estimate> {
-    let lower = |found: Option<&ThroughputFound>| found?.goals.first()?.lower;
+    let lower = |found: Option<&SearchRecord>| found?.goals.first()?.lower;
     let quotient = |found: &journal::record::FrameResult| {
         let without = lower(found.throughput.as_ref()).filter(|load| *load > 0)?;
         Some(lower(found.rekeyed_throughput())? as f64 / without as f64)

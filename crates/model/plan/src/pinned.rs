@@ -4,7 +4,7 @@ use serde::{Deserialize, Serialize};
 
 /// A program as it was when a run began.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-pub struct FoundProgram {
+pub struct PinnedProgram {
     /// Whole path of the file that is started.
     pub path: String,
     /// SHA-256 of the file, in hexadecimal digits.
@@ -14,7 +14,7 @@ pub struct FoundProgram {
     pub version: String,
 }
 
-impl FoundProgram {
+impl PinnedProgram {
     /// The first digits of its SHA-256.
     #[must_use]
     pub fn short(&self) -> &str {

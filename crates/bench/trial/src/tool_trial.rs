@@ -15,6 +15,8 @@
 
 use crate::command::{self, BASE_PORT, Commands, IPERF2_BLOCK_BYTES, commands};
 use crate::congestion;
+use crate::counters::{self, Counters, offloads};
+use crate::direction::ends;
 use crate::error::TrialError;
 use crate::evidence::{self, Ends, Interfaces, Load, ToolObserved};
 use crate::impaired::ImpairedPath;
@@ -24,16 +26,14 @@ use crate::loaded;
 use crate::markers::markers;
 use crate::measurer::{Trial, hello, machines, with_dut};
 use crate::overlay::Connected;
+use crate::path_readings::PathReadings;
 use crate::prepared;
 use crate::quiet;
-use crate::reading::{self, Counters, offloads};
-use crate::readings::PathReadings;
 use crate::route;
 use crate::settings::SettingsWatch;
 use crate::tools::{STOP_GRACE, Tools, latency, report_of, sessions};
 use crate::transfer::{self, END_LIMIT_NS, Pair, Totals, TransferSettings, assemble};
 use crate::watch::{CipherLinkWatch, Sample, WatchPoint, WatchResult, Watcher};
-use crate::way::ends;
 use impair::Impaired;
 use journal::record::{Figures, HttpResult, Latency, Measured, Outcome, Transfer, VideoResult};
 use plan::{Direction, FlowDirection, ImpairProfile, Measurement, Tool, TransferDirection};
@@ -200,7 +200,7 @@ impl Attempt<'_> {
         let station_lost = || -> Result<Vec<u64>, LabError> {
             let sinks = ways.iter().map(|way| ends(*way)[1]);
             sinks
-                .map(|sink| reading::station_lost(self.bench, sink))
+                .map(|sink| counters::station_lost(self.bench, sink))
                 .collect()
         };
         let station_lost_before = station_lost()?;
@@ -223,7 +223,7 @@ impl Attempt<'_> {
             .map(|(after, before)| after.saturating_sub(before))
             .collect();
         let after = Counters::read(self.bench, self.dut)?;
-        let offloads_after = reading::offloads(self.bench)?;
+        let offloads_after = counters::offloads(self.bench)?;
         let settings = settings.end(&offloads, &offloads_after)?;
         seen.open_samples(self.dut)?;
         // Before the impaired path ends, since these figures include it.

@@ -1,8 +1,8 @@
 //! Readings of a path while traffic crosses it, as evidence of the trial.
 
+use crate::counters::{Counters, Offloads};
 use crate::evidence::{CipherTraffic, ObservedPath};
 use crate::measurer::Trial;
-use crate::reading::{Counters, Offloads};
 use crate::watch::{WatchPoint, WatchResult};
 use impair::Impaired;
 use journal::record::{CipherWatch, Evidence, PathSettings};
