@@ -99,7 +99,7 @@ fn repeated_after<P: Into<String> + 'static, T>(
 
 /// Held by each test of a laboratory: shared while others may run beside it, exclusively by a test
 /// that is made again alone.
-static BESIDE_OTHERS_HERE: RwLock<()> = RwLock::new(());
+static LAB_TURN: RwLock<()> = RwLock::new(());
 
 /// Runs a test of a laboratory, repeated as by [`repeated`], again alone if it fails beside others,
 /// and also while it fails on a machine that the hypervisor takes away; returns why it was skipped,
@@ -129,7 +129,7 @@ pub fn skipped_in_lab(repeats: usize, mut test: impl FnMut()) -> Option<String> 
 
 /// Runs a test beside others, and alone if it fails there.
 fn again_alone(test: &mut impl FnMut()) {
-    let shared = BESIDE_OTHERS_HERE.read();
+    let shared = LAB_TURN.read();
     let outcome = catch_unwind(AssertUnwindSafe(&mut *test));
     drop(shared);
     let Err(payload) = outcome else {
@@ -143,9 +143,7 @@ fn again_alone(test: &mut impl FnMut()) {
         words(&*payload)
     );
     // What it guards is nothing that a panic could have left half done.
-    let _alone = BESIDE_OTHERS_HERE
-        .write()
-        .unwrap_or_else(PoisonError::into_inner);
+    let _alone = LAB_TURN.write().unwrap_or_else(PoisonError::into_inner);
     test();
 }
 

@@ -25,8 +25,7 @@ pub trait Measurer {
     fn measure(&mut self, subject: &Subject) -> Result<Measured, BisectingError>;
 
     /// How long to wait after so many trials in a row that other work spoilt.
-    fn pause_after(&self, spoilt: u32) -> Duration {
-        let _ = spoilt;
+    fn pause_after(&self, _spoilt: u32) -> Duration {
         Duration::ZERO
     }
 }

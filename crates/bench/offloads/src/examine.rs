@@ -9,6 +9,10 @@ use std::time::{Duration, Instant};
 
 /// A rate below the best one by this factor is slow. Neighbours on a machine halve rates.
 const SLOW: f64 = 3.0;
+/// A rate below the best one by this factor is a fault. TCP that loses each super-packet stalls, or
+/// goes on by timeouts at a few hundred kbit/s: which of the two depends on the congestion control
+/// and on chance, and the cause is the same.
+const STALLED: f64 = 100.0;
 /// Share of the time for the covering array, in percent; the rest is for narrowing.
 const ARRAY_PERCENT: u32 = 50;
 /// Trials that must all fail before a combination counts as failing.
@@ -280,13 +284,15 @@ impl<S: Subject> Examiner<'_, S> {
 
     /// Whether an answer has a symptom; the limit of a slow rate may only rise.
     fn has_symptom(&self, kind: Kind, asked: DirectedQuestion, answer: &Answer) -> bool {
+        let is_below = |factor: f64| match (answer.bps, self.best.get(&asked)) {
+            (Some(bps), Some(best)) => bps * factor < *best,
+            _ => false,
+        };
+        let is_fault = answer.fault.is_some() || is_below(STALLED);
         match kind {
-            Kind::Fault => answer.fault.is_some(),
+            Kind::Fault => is_fault,
             // A faulty answer is no slow one.
-            Kind::Slow => match (answer.bps, self.best.get(&asked), &answer.fault) {
-                (Some(bps), Some(best), None) => bps * SLOW < *best,
-                _ => false,
-            },
+            Kind::Slow => !is_fault && is_below(SLOW),
         }
     }
 
@@ -349,18 +355,19 @@ impl<S: Subject> Examiner<'_, S> {
             .get(&asked)
             .cloned()
             .unwrap_or_default();
+        let slow = || {
+            let best = self.best.get(&asked).copied().unwrap_or_default();
+            let bps = answer.bps.unwrap_or_default();
+            format!(
+                "slow: {} instead of {}, {:.1} times less",
+                units::human::bit_rate(bps),
+                units::human::bit_rate(best),
+                best / bps.max(1.0)
+            )
+        };
         match kind {
-            Kind::Fault => answer.fault.unwrap_or_default(),
-            Kind::Slow => {
-                let best = self.best.get(&asked).copied().unwrap_or_default();
-                let bps = answer.bps.unwrap_or_default();
-                format!(
-                    "slow: {} instead of {}, {:.1} times less",
-                    units::human::bit_rate(bps),
-                    units::human::bit_rate(best),
-                    best / bps.max(1.0)
-                )
-            }
+            Kind::Fault => answer.fault.clone().unwrap_or_else(slow),
+            Kind::Slow => slow(),
         }
     }
 

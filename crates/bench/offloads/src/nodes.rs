@@ -54,6 +54,8 @@ pub struct OnNodes<'a> {
     path: PathUnderTest,
     settings: Vec<Setting>,
     refused: Vec<Refused>,
+    /// Features by their full names, as found, that setting their group would change.
+    members: BTreeMap<Place, Vec<(String, bool)>>,
     /// Levels in force.
     row: Vec<u8>,
 }
@@ -74,10 +76,15 @@ impl<'a> OnNodes<'a> {
             path,
             settings: Vec::new(),
             refused: Vec::new(),
+            members: BTreeMap::new(),
             row: Vec::new(),
         };
         let places = on_nodes.places()?;
         let printed = on_nodes.printed(&places)?;
+        on_nodes.members = printed
+            .iter()
+            .map(|(place, printed)| (place.clone(), members(printed)))
+            .collect();
         // First of all: from here on settings are changed.
         on_nodes.restore_at_end(&places, &printed)?;
         for place in &places {
@@ -158,6 +165,16 @@ impl<'a> OnNodes<'a> {
                     restore.push(Program::new(words));
                 }
             }
+            for (name, on) in &self.members[place] {
+                let value = crate::setting::on_or_off(*on);
+                restore.push(Program::new([
+                    "ethtool",
+                    "-K",
+                    &place.interface,
+                    name,
+                    value,
+                ]));
+            }
         }
         for (id, programs) in programs {
             let node = self.node(id);
@@ -197,6 +214,7 @@ impl<'a> OnNodes<'a> {
             // What depends on it goes with it, and comes back with it.
             self.set(place, &[(feature.word, found.wanted)])?;
             self.set(place, &as_found)?;
+            self.set_members(place)?;
             if changed {
                 self.settings.push(Setting::Feature {
                     at: place.clone(),
@@ -224,6 +242,18 @@ impl<'a> OnNodes<'a> {
         }
         let ended = self.node(place.node).run(Program::new(words), TOOL_LIMIT)?;
         Ok(ended.stderr)
+    }
+
+    /// Sets the members of groups as they were found, after their groups: in one command with them
+    /// they would have no effect.
+    fn set_members(&self, place: &Place) -> Result<()> {
+        let members = self.members.get(place).map_or(&[][..], Vec::as_slice);
+        let members: Vec<(&str, bool)> =
+            members.iter().map(|(it, on)| (it.as_str(), *on)).collect();
+        if !members.is_empty() {
+            self.set(place, &members)?;
+        }
+        Ok(())
     }
 
     fn find_mtus(&mut self) -> Result<()> {
@@ -278,6 +308,14 @@ fn parse(printed: &str) -> BTreeMap<&str, Feature> {
     ethtool::features(printed).collect()
 }
 
+/// The members of the groups that are set, as found, if setting the group would change them.
+fn members(printed: &str) -> Vec<(String, bool)> {
+    let found = ethtool::uneven_members(printed).into_iter();
+    let set = found.filter(|(group, ..)| FEATURES.iter().any(|it| it.printed == *group));
+    set.map(|(_, name, feature)| (name.to_owned(), feature.wanted))
+        .collect()
+}
+
 fn is_at(setting: &Setting, place: &Place) -> bool {
     matches!(setting, Setting::Feature { at, .. } if at == place)
 }
@@ -317,6 +355,9 @@ impl Subject for OnNodes<'_> {
             let mut changes = changes.filter(|(setting, _)| is_at(setting, place));
             if changes.any(|(_, (now, wanted))| now != wanted) {
                 self.set(place, features)?;
+            }
+            if row.iter().all(|level| *level == 0) {
+                self.set_members(place)?;
             }
         }
         let learnt = !mtus.is_empty();

@@ -35,10 +35,54 @@ pub fn features(text: &str) -> impl Iterator<Item = (&str, Feature)> {
     })
 }
 
+/// Returns the members of groups that can be changed and differ from what their group is set to: a
+/// group sets all of its members, so these have to be set after it. Each with the printed name of
+/// its group.
+pub fn uneven_members(text: &str) -> Vec<(&str, &str, Feature)> {
+    let mut group = None;
+    let mut found = Vec::new();
+    for line in text.lines() {
+        let Some((name, feature)) = features(line).next() else {
+            continue;
+        };
+        if !line.starts_with('\t') {
+            group = Some((name, feature.wanted));
+        } else if let Some((group, wanted)) = group
+            && !feature.is_fixed
+            && feature.wanted != wanted
+        {
+            found.push((group, name, feature));
+        }
+    }
+    found
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
     use std::collections::BTreeMap;
+
+    #[test]
+    fn members_that_differ_from_their_group_are_set_after_it() {
+        let text = "Features for r0:\n\
+                    scatter-gather: on\n\
+                    \ttx-scatter-gather: on\n\
+                    tcp-segmentation-offload: on\n\
+                    \ttx-tcp-segmentation: on\n\
+                    \ttx-tcp-ecn-segmentation: off [fixed]\n\
+                    \ttx-tcp-mangleid-segmentation: off\n\
+                    \ttx-tcp6-segmentation: off [requested on]\n\
+                    generic-receive-offload: off\n";
+        let found = uneven_members(text);
+        let names = found
+            .iter()
+            .map(|(group, name, it)| (*group, *name, it.wanted));
+        assert!(names.eq([(
+            "tcp-segmentation-offload",
+            "tx-tcp-mangleid-segmentation",
+            false
+        )]));
+    }
 
     #[test]
     fn reads_what_ethtool_prints() {

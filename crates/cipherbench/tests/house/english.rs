@@ -133,3 +133,46 @@ fn markers_are_found() {
     // "what is", "those that", "stand", "beside", "at once".
     assert_eq!((counts.markers, counts.words), (5, 21));
 }
+
+/// Words that say how a value came about, and not what it is.
+const NO_NOUNS: [&str; 8] = [
+    "Found", "Asked", "Way", "Kept", "Given", "Held", "Lent", "Heard",
+];
+
+/// The words of a name in camel case: `LoadShare` has two.
+fn words_of(name: &str) -> impl Iterator<Item = &str> {
+    let mut rest = name;
+    std::iter::from_fn(move || {
+        let mut letters = rest.char_indices().skip(1);
+        let end = letters.find(|(_, c)| c.is_ascii_uppercase());
+        let (word, after) = rest.split_at(end.map_or(rest.len(), |(at, _)| at));
+        rest = after;
+        (!word.is_empty()).then_some(word)
+    })
+}
+
+#[test]
+fn types_are_named_by_nouns() {
+    assert!(words_of("ResetFound").eq(["Reset", "Found"]));
+    let mut wrong = Vec::new();
+    for path in rust_files() {
+        for line in read(&path).lines() {
+            let line = line.trim_start();
+            // Behind `pub` and `pub(crate)`.
+            let item = match line.strip_prefix("pub") {
+                Some(rest) => rest.split_once(' ').map_or("", |(_, item)| item),
+                None => line,
+            };
+            let kinds = ["struct ", "enum ", "trait ", "type "];
+            let Some(rest) = kinds.iter().find_map(|kind| item.strip_prefix(kind)) else {
+                continue;
+            };
+            let name = rest.split(|c: char| !c.is_ascii_alphanumeric()).next();
+            let name = name.unwrap_or_default();
+            if words_of(name).any(|word| NO_NOUNS.contains(&word)) {
+                wrong.push(format!("{}: {name}", path.display()));
+            }
+        }
+    }
+    assert!(wrong.is_empty(), "types without a noun: {wrong:#?}");
+}

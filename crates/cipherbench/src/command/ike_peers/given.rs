@@ -111,7 +111,7 @@ fn authentication(text: &str, trusted: Option<&Path>) -> Result<Authentication, 
             })
         }
         _ => Err(wrong(
-            &format!("`--auth {text}` is no proof"),
+            &format!("`--auth {text}` is no method"),
             "write `psk:FILE`, or `certificates:DIR` with the folder of `cipherbench keys authority`",
         )),
     }

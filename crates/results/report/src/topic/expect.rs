@@ -14,7 +14,7 @@ pub(super) const SECTION: Section = Section::result("expect", "Expected limits",
 });
 
 const NOTE: &str = "what the campaign requires; met or violated: the whole interval of the figure is on one side of the limit (Student's t on \
-                    logarithms, 5 % over all limits and all looks at the figures), else undecided";
+                    logarithms, of losses on the shares; 5 % over all limits and all looks at the figures), else undecided";
 
 /// One row per limited figure, the worst outcome first; in short one per limit and outcome, so that
 /// a reason that its cells share is there once.
