@@ -36,6 +36,8 @@ fn connect() -> io::Result<Option<UnixDatagram>> {
         return Ok(None);
     };
     let address = match name.as_bytes() {
+        // sd_notify(3): `@` means the abstract namespace, and replaces the zero that begins such
+        // names.
         [b'@', name @ ..] => SocketAddr::from_abstract_name(name)?,
         _ => SocketAddr::from_pathname(&name)?,
     };

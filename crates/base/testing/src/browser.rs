@@ -71,6 +71,7 @@ impl Browser {
             place
         };
         write("page.html", &page);
+        // Frames, as one start of the browser then measures all widths.
         let frame = |width: &u32| {
             format!("<iframe src=page.html width={width} height=1000 style=border:0></iframe>")
         };
@@ -83,6 +84,7 @@ impl Browser {
         let around = write("around.html", &around);
         let output = self
             .dump(folder.path())
+            // In milliseconds of the page: the DOM is printed once its scripts had this time.
             .arg("--virtual-time-budget=20000")
             .arg(format!("file://{}", around.display()))
             .output()
@@ -103,6 +105,7 @@ impl Browser {
             .replace("&lt;", "<")
             .replace("&gt;", ">")
             .replace("&nbsp;", "\u{a0}")
+            // Last: before the others it would make `<` of `&amp;lt;`.
             .replace("&amp;", "&")
     }
 }

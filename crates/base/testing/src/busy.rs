@@ -131,6 +131,7 @@ pub fn skipped_in_lab(repeats: usize, mut test: impl FnMut()) -> Option<String> 
 fn again_alone(test: &mut impl FnMut()) {
     let shared = LAB_TURN.read();
     let outcome = catch_unwind(AssertUnwindSafe(&mut *test));
+    // A thread that keeps the shared lock would wait for itself below.
     drop(shared);
     let Err(payload) = outcome else {
         return;

@@ -193,6 +193,8 @@ impl Charon {
         write("swanctl.conf", &swanctl.replace("REMOTE", &remote));
         let log = fs::File::create(folder.path().join("log")).expect("it is created");
         let mut process = Command::new("unshare")
+            // charon looks for interfaces when it starts: the shell holds it back until the link is
+            // up.
             .args(["--net", "sh", "-c", "read ready; exec \"$1\"", "sh"])
             .arg(program().expect("it was found"))
             .env("STRONGSWAN_CONF", folder.path().join("strongswan.conf"))
@@ -236,6 +238,7 @@ impl Charon {
             .expect("swanctl starts");
         let mut text = String::new();
         let printed = command.stdout.as_mut().expect("it is a pipe");
+        // Before the wait: a program that fills the pipe would not end.
         printed.read_to_string(&mut text).expect("it is text");
         let status = command.wait().expect("it ends");
         assert!(status.success(), "swanctl: {status}: {text}");
@@ -280,6 +283,7 @@ pub fn translate() -> bool {
     };
     let mut input = nft.stdin.take().expect("it is a pipe");
     let written = input.write_all(rules.as_bytes());
+    // nft reads to the end of the file, and a pipe that is open has none.
     drop(input);
     written.is_ok() && nft.wait().is_ok_and(|it| it.success())
 }

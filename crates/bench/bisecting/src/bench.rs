@@ -50,6 +50,7 @@ const PAUSE_MAX: Duration = Duration::from_secs(30);
 
 impl Measurer for Bench<'_> {
     fn pause_after(&self, spoilt: u32) -> Duration {
+        // 1, 2, 4 s and so on; a shift of 64 bits or more is longer than the limit in any case.
         let doubled = 1_u64.checked_shl(spoilt.saturating_sub(1));
         doubled.map_or(PAUSE_MAX, |seconds| {
             Duration::from_secs(seconds).min(PAUSE_MAX)
@@ -59,6 +60,7 @@ impl Measurer for Bench<'_> {
     fn measure(&mut self, subject: &Subject) -> Result<Measured, BisectingError> {
         let plan = self.question.trial(self.plan, subject);
         // Sets of settings are different cells.
+        // A new search for each version would compare the parameters of the tools as well.
         if let Some(best) = self.done.tuned.values().next().cloned() {
             let cells = plan.cells.iter().map(|cell| cell.id.clone());
             self.done.tuned.extend(cells.map(|id| (id, best.clone())));
@@ -79,11 +81,14 @@ impl Measurer for Bench<'_> {
                 trial: None,
             });
         };
+        // The machine first: a trial that it spoilt says nothing about the version.
         let figure = match &trial.outcome {
             outcome if is_of_machine(outcome) => Err(Fault::Machine(reason(outcome))),
             Outcome::Measured(_) => self
                 .question
                 .figure(&plan, &trial)
+                // A figure of 0 has no logarithm: nothing came through, as with a version that does
+                // not work.
                 .filter(|(_, figure)| *figure > 0.0)
                 .ok_or_else(|| Fault::Version("the trial has no such figure".to_owned())),
             outcome => Err(Fault::Version(reason(outcome))),

@@ -74,6 +74,8 @@ impl Builder {
             return Ok(Built::Program(kept, made));
         }
         // A name of this length each time: some programs contain their path.
+        // Private, as others may write to the folder for temporary files: a tree there could be
+        // replaced between the checkout and the build.
         let private = TempDir::with_prefix("cipherbench-bisect-");
         let private = private.map_err(|error| {
             BisectingError::io("create a folder in", std::env::temp_dir(), error)
@@ -123,6 +125,8 @@ impl Builder {
             }
             Ended::Exited(_) => {}
         }
+        // A build can succeed without the program, as with another target: that revision is skipped
+        // too.
         let program = self.program.below(tree);
         if !is_program(&program) {
             let name = self.program.as_str();
@@ -140,12 +144,15 @@ impl Builder {
 
     /// The place of a revision's program in the cache.
     fn kept(&self, commit: &str) -> Result<PathBuf, BisectingError> {
+        // The zeros separate the parts, which have none: two different triples never give one key.
         let key = format!("{commit}\0{}\0{}", self.command, self.program.as_str());
         let key = base16ct::lower::encode_string(&Sha256::digest(key));
+        // 128 bits: two triples do not have the same ones by chance, and paths stay short.
         let folder = self.cache.join(&key[..32]);
         let mut private = DirBuilder::new();
         private
             .recursive(true)
+            // Only for new folders; the check below refuses older ones that others can write to.
             .mode(0o700)
             .create(&folder)
             .map_err(|error| BisectingError::io("create", &folder, error))?;
@@ -180,6 +187,7 @@ impl Drop for Tree<'_> {
 fn keep(program: &Path, kept: &Path) -> io::Result<()> {
     let folder = kept.parent().unwrap_or(Path::new("/"));
     let copy = tempfile::NamedTempFile::new_in(folder)?;
+    // The mode is copied too: the temporary file alone could not be executed.
     fs::copy(program, copy.path())?;
     copy.persist(kept)?;
     Ok(())

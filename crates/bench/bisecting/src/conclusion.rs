@@ -183,6 +183,7 @@ impl Conclusion {
         let versions = header.versions.into_iter().enumerate();
         let versions = versions.map(|(at, version)| ListedVersion {
             version,
+            // The bisection leaves the good end out: it is the reference of the first pair.
             measured: measured.contains(&at) || (at == 0 && !measured.is_empty()),
             skipped: reasons.remove(&at),
         });
@@ -269,6 +270,8 @@ impl Conclusion {
         // Writing to a string cannot fail.
         match (self.outcome, self.first, self.last) {
             (End::Found, Some(first), Some(changed)) => {
+                // Several only if all but the last were skipped: the last one was confirmed by
+                // pairs.
                 let versions = &self.versions[first..=changed];
                 if let [one] = versions {
                     let _ = writeln!(text, "changed by  {}", one.version.in_words());
@@ -349,6 +352,7 @@ impl Conclusion {
             "probability {}",
             probability(self.probability.unwrap_or_default())
         );
+        // Between neighbouring ends the line would repeat the figure above.
         if (first, changed) != (1, last) {
             let _ = writeln!(
                 text,

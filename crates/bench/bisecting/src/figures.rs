@@ -15,6 +15,8 @@ impl Figures {
     pub(crate) fn add(&mut self, version: usize, quantity: Quantity, figure: f64) {
         self.quantity = Some(quantity);
         let (sum, count) = self.sums.entry(version).or_default();
+        // As pairs are compared by logarithms: an arithmetic mean would give outliers more weight
+        // here than in the result.
         *sum += figure.ln();
         *count += 1;
     }

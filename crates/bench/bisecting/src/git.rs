@@ -41,6 +41,7 @@ impl Repository {
 
     /// Refuses changes that no revision has: they would not be built.
     pub(crate) fn refuse_changes(&self) -> Result<(), BisectingError> {
+        // Files that git does not know are usually outputs of builds and runs.
         let status = ["status", "--porcelain", "--untracked-files=no"];
         let changed = self.ask(status)?;
         if changed.is_empty() {
@@ -70,6 +71,8 @@ impl Repository {
                 "name two revisions, of which the good one is older",
             ));
         }
+        // Along first parents a merge is one step: revisions inside a merged branch need not have
+        // what the good end has, and their order would be arbitrary.
         let range = format!("{good_commit}..{bad_commit}");
         let listed = self.ask([
             "rev-list",
@@ -85,6 +88,8 @@ impl Repository {
             subject: subject.to_owned(),
         };
         let later: Vec<Version> = split.map(revision).collect();
+        // `A..B` also lists revisions if A is no ancestor of B: only the parent of the first one
+        // shows that the line begins at the good end.
         let parent = match later.first() {
             Some(Version::Revision { commit, .. }) => self.parent(commit)?,
             _ => None,
@@ -139,6 +144,7 @@ impl Repository {
     /// Checks a revision out into a new folder.
     pub(crate) fn check_out(&self, commit: &str, tree: &Path) -> Result<(), BisectingError> {
         let words: [&OsStr; 6] = [
+            // Detached: no branch is left behind in the repository.
             "worktree".as_ref(),
             "add".as_ref(),
             "--force".as_ref(),
@@ -175,11 +181,14 @@ impl Repository {
     }
 
     fn commit(&self, end: &str, revision: &str) -> Result<String, BisectingError> {
+        // A tag leads to its commit; a file or a tree of that name is refused here, not by the
+        // checkout.
         let object = format!("{revision}^{{commit}}");
         let words = [
             "rev-parse",
             "--verify",
             "--quiet",
+            // A revision that begins with `-` would be an option of git.
             "--end-of-options",
             &object,
         ];
@@ -222,10 +231,13 @@ fn git(
     let mut command = Command::new("git");
     // Hooks belong to the work of a person in the repository, not to a checkout for a build.
     command.args(["-c", "core.hooksPath=/dev/null"]);
+    // With the setting of a user, the words of GnuPG would come among the lines that are parsed.
     command.args(["-c", "log.showSignature=false", "-C"]);
     command.arg(folder).args(words);
+    // The prefix of errors, which `said` removes, is translated otherwise.
     command.env("LC_ALL", "C").stdin(Stdio::null());
     for variable in GIT_VARIABLES {
+        // A hook of git that calls this program sets them, and they overrule `-C`.
         command.env_remove(variable);
     }
     command.output().map_err(|error| match error.kind() {

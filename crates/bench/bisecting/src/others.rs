@@ -32,6 +32,7 @@ pub struct Others {
 impl Others {
     /// Reads the run in a folder; `before` and `changed` are its devices.
     pub(crate) fn of(run: &Path, before: &str, changed: &str) -> Result<Self, BisectingError> {
+        // Read anew, since the run may be from an earlier start.
         let journal = journal::read(run)?;
         let options = Options {
             matches: vec![Match {
@@ -117,6 +118,7 @@ fn of_version(
         Subject::Program(program) => program,
         Subject::Dut(dut) => return (cell.dut.name == *dut).then(|| cell.clone()),
     };
+    // Other devices do not run the versions, so nothing of theirs can have changed.
     if cell.dut.name != header.question.dut {
         return None;
     }
@@ -149,6 +151,7 @@ pub(crate) fn begin(
     let environment = session.environment()?;
     if let Some(run) = run {
         let run_dir = dir.join(run);
+        // This also locks the journal: two resumed bisections must not measure the same run.
         let (mut writer, journal) = Writer::append_to(&run_dir)?;
         writer.append(&Record::Resumed(Box::new(Resumed {
             at_unix_ns: unix_ns(),
@@ -161,6 +164,7 @@ pub(crate) fn begin(
             done: Done::from(&journal),
             // The programs of this bisection, even if that file was changed.
             plan: Plan {
+                // The trials that are done follow the order that was drawn then.
                 order: journal.header.plan.order,
                 ..plan
             },
@@ -168,6 +172,7 @@ pub(crate) fn begin(
         });
     }
     let started_unix_ns = unix_ns();
+    // The low bits are enough: the seed is no secret, and is in the journal.
     plan.order = plan.order.with_seed(started_unix_ns as u32);
     let first = Header {
         format: FORMAT_VERSION,

@@ -85,6 +85,7 @@ impl Question {
         let (bound, ratio) = gate.change()?;
         gate.check_between(&cells)?;
         let limited = gate.limited(&cells);
+        // A pair compares one figure: a ratio of several cells would mix changes of opposite signs.
         let [cell] = limited[..] else {
             let ids: Vec<&str> = limited.iter().map(|cell| &*cell.id).collect();
             return Err(BisectingError::mistake(
@@ -109,6 +110,8 @@ impl Question {
                 Bound::AtLeast => Change::Drop,
                 Bound::AtMost => Change::Rise,
             },
+            // Rounded, as 2 % is no binary fraction. The cast saturates, and `Config` refuses what
+            // is too large.
             size_ppm: ((1.0 - ratio).abs() * 1e6).round() as u32,
             cell: cell.id.clone(),
             dut,
@@ -149,6 +152,7 @@ impl Question {
         let Outcome::Measured(_) = record.outcome else {
             return None;
         };
+        // By the statistics of a run, so that a figure here is the one that its report has.
         let mut journal = Journal::new(Header {
             format: FORMAT_VERSION,
             started_unix_ns: record.started_unix_ns,
@@ -178,6 +182,7 @@ impl Question {
 /// The plan without its claims, limits, references and captures.
 pub(crate) fn bare(plan: &Plan) -> Plan {
     let mut bare = plan.clone();
+    // These are about a whole run of the campaign, and a bisection makes one trial at a time.
     bare.claims.clear();
     bare.expect = Expectations::default();
     bare.published.clear();
@@ -265,6 +270,7 @@ fn device(gate: &Gate, plan: &Plan, wanted: Option<&str>) -> Result<String, Bise
         .collect();
     match meant[..] {
         [one] => Ok(one.to_owned()),
+        // The later check explains a gate that is about none of its cells.
         [] if with.len() == 1 => Ok(with[0].to_owned()),
         [] => Err(BisectingError::mistake(
             format!("the gate `{}` is about no device with a program", gate.text),

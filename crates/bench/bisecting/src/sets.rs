@@ -41,6 +41,7 @@ pub(crate) fn sets(
         ));
     }
     let mut known = BTreeSet::new();
+    // Two candidates with the same settings have no change between them that could be confirmed.
     if let Some(twice) = names.iter().find(|name| !known.insert(name.as_str())) {
         return Err(BisectingError::mistake(
             format!("the set `{twice}` is named twice"),
@@ -84,6 +85,7 @@ fn family<'p>(
     for dut in plan.cells.iter().filter_map(with_settings) {
         let name = base(dut);
         match families.iter_mut().find(|family| family.name == name) {
+            // A DUT has a cell for each trial of the campaign.
             Some(family) if family.duts.iter().any(|known| known.name == dut.name) => {}
             Some(family) => family.duts.push(dut),
             None => families.push(Family {
@@ -112,6 +114,7 @@ fn family<'p>(
                 )
             });
     }
+    // A single device stays even if it lacks a set: the caller then names that set.
     if families.len() > 1 {
         families.retain(|family| names.iter().all(|name| family.set(name).is_some()));
     }

@@ -39,6 +39,7 @@ pub(crate) fn run(
         // Ctrl-C at a terminal reaches this process alone, which then ends the whole group.
         .process_group(0);
     for variable in GIT_VARIABLES {
+        // A build that asks git for its version would ask the repository of the caller.
         shell.env_remove(variable);
     }
     let mut child = shell.spawn()?;

@@ -82,6 +82,7 @@ pub(crate) fn programs(paths: &[PathBuf]) -> Result<Vec<Version>, BisectingError
 
 fn program(path: &Path) -> Result<Version, BisectingError> {
     let help = "name programs that exist and can be executed";
+    // The bisection may be resumed in another folder, and a link may lead elsewhere by then.
     let absolute = path.canonicalize().map_err(|error| BisectingError::Io {
         action: "find the program",
         path: path.to_owned(),

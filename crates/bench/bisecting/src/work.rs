@@ -85,6 +85,8 @@ impl Work {
         match self.bisection.step() {
             Step::Measure(_) => false,
             Step::Done(outcome) => match **outcome {
+                // The other cells are measured only for a located change, and the end is recorded
+                // after them.
                 Outcome::Found(_) => self.has_ended || self.header.repeats == 0,
                 _ => true,
             },
@@ -125,6 +127,8 @@ impl Work {
                 Err(problem) => return Err(self.end(end, version, problem)),
             }
         }
+        // A build that ignores the revision would have hundreds of pairs compare a program with
+        // itself.
         if let [good, bad] = &digests[..]
             && good == bad
         {
@@ -165,6 +169,8 @@ impl Work {
         while let Step::Measure(ask) = self.bisection.step().clone() {
             let mut subjects = Vec::new();
             let mut broken = None;
+            // Both are built before the first trial: a build between the trials of a pair would
+            // heat and load the machine for one of them.
             for version in [ask.candidate, ask.reference] {
                 match self.subject(version)? {
                     Ok(subject) => subjects.push(subject),
@@ -223,6 +229,8 @@ impl Work {
             counted(plan.repeats, "repeat")
         ));
         let run = self.others.clone();
+        // The record follows the folder: a resume that found a record without its run could not go
+        // on.
         let begun = others::begin(&self.dir, run.as_deref(), plan, &self.header, &session)?;
         if self.others.as_ref() != Some(&begun.name) {
             let run = begun.name.clone();
@@ -238,6 +246,7 @@ impl Work {
     /// # Errors
     /// When the run of the other cells cannot be read, or the journal cannot be written.
     pub fn conclude(mut self) -> Result<Conclusion, BisectingError> {
+        // Before the end is recorded: if the run cannot be read, a resume concludes again.
         let others = match (&self.others, self.found()) {
             (Some(run), Some(_)) => {
                 let [before, changed] = self.names();
@@ -364,6 +373,7 @@ impl Work {
         version: usize,
         problem: String,
     ) -> Result<(), BisectingError> {
+        // The ask named this version, so only an end is refused.
         if self.bisection.skip(version).is_err() {
             let end = if version == 0 { "good" } else { "bad" };
             return Err(self.end(end, version, problem));
@@ -377,6 +387,7 @@ impl Work {
 
     /// Records the last answer.
     fn answer(&mut self, test: bisect::Test, reason: Option<String>) -> Result<(), BisectingError> {
+        // As the bisection keeps it, since a resume must give it back unchanged.
         let Some(answer) = self.bisection.entries().last().cloned() else {
             return Ok(());
         };
@@ -444,6 +455,8 @@ fn replayed(
                     let first = reason.lines().next().unwrap_or_default().to_owned();
                     replayed.reasons.insert(*candidate, first);
                 }
+                // Only answers are replayed. Trials of a pair that was cut off are without one and
+                // measured again.
                 entries.push(answer);
             }
             Record::Trial {
@@ -462,6 +475,8 @@ fn replayed(
                 replayed.others = Component::new(run).ok().map(|run| run.as_str().to_owned());
             }
             Record::End { .. } => replayed.has_ended = true,
+            // All sets run one program, recorded as that of version 0. Other kinds have a digest
+            // per version.
             Record::Built { version: 0, made } => replayed.digest = Some(made.sha256),
             Record::Header(_)
             | Record::Opened { .. }

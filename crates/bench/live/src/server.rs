@@ -30,7 +30,9 @@ impl Bound {
     pub fn new(address: SocketAddr, option: &'static str) -> Result<Self, LiveError> {
         let listen = || {
             let listener = TcpListener::bind(address)?;
+            // `tokio::net::TcpListener::from_std` demands it: `accept` would block the only thread.
             listener.set_nonblocking(true)?;
+            // With port 0 the kernel has chosen the port.
             let address = listener.local_addr()?;
             Ok(Self { listener, address })
         };
@@ -69,6 +71,8 @@ impl Server {
     /// # Errors
     /// When no thread can be started.
     pub fn start(bound: Bound, site: Site) -> Result<Self, LiveError> {
+        // One thread for connections: pages must not take several cores from a run. Threads for
+        // files start later, from this one, and inherit its priority.
         let runtime = tokio::runtime::Builder::new_current_thread()
             .max_blocking_threads(BLOCKING_THREADS_MAX)
             .enable_all()
@@ -107,6 +111,7 @@ impl Server {
     pub fn finish(self) {
         self.pages.end();
         let began = Instant::now();
+        // A page gives its place back once its last content is sent.
         while self.pages.are_open() && began.elapsed() < LINGER {
             thread::sleep(LINGER_STEP);
         }
@@ -115,6 +120,8 @@ impl Server {
 
 impl Drop for Server {
     fn drop(&mut self) {
+        // Before the join: a closed channel ends the thread, which would be awaited forever
+        // otherwise.
         self.stop = None;
         if let Some(thread) = self.thread.take() {
             // A server that has failed is no fault of the run.

@@ -54,6 +54,9 @@ impl Shelf {
 
     /// The runs, the newest first.
     pub(crate) fn list(&self) -> Result<Arc<[Run]>, SessionError> {
+        // The lock is held while files are read: pages that ask meanwhile wait for this list and do
+        // not read the folder again. A list is replaced as a whole, so a panic leaves none half
+        // made.
         let mut listed = self.listed.lock().unwrap_or_else(PoisonError::into_inner);
         if let Some((at, runs)) = &listed.last
             && at.elapsed() < FRESH
@@ -80,6 +83,7 @@ impl Shelf {
     pub(crate) fn state(&self, run: &Run) -> Result<Arc<State>, JournalError> {
         let mut states = self.states.lock().unwrap_or_else(PoisonError::into_inner);
         let now = Instant::now();
+        // Else the states of all runs that were ever shown would stay in memory.
         states.retain(|_, seen| seen.until > now);
         if let Some(seen) = states.get(&run.name) {
             return Ok(Arc::clone(&seen.state));
@@ -93,6 +97,7 @@ impl Shelf {
             unix_ns,
             Instant::now(),
         ));
+        // From the end of the reading, as `SHARE` is of the time until the next one.
         let until = Instant::now() + FRESH.max(now.elapsed() * SHARE);
         let seen = Seen {
             state: Arc::clone(&state),

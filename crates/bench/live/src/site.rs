@@ -73,6 +73,7 @@ impl Pages {
 
     /// Makes the next content of each open page the last.
     pub(crate) fn end(&self) {
+        // Relaxed: no other data depends on the flag.
         self.is_over.store(true, Ordering::Relaxed);
     }
 
@@ -116,6 +117,8 @@ pub(crate) fn router(pages: Arc<Pages>) -> Router {
             let fault = Fault::unknown("This site has no such page.");
             fault.answer(&pages)
         })
+        // Last, as a layer wraps only routes that are there already: neither they nor the fallback
+        // may answer a page of another site (DNS rebinding).
         .layer(middleware::from_fn_with_state(Arc::clone(&pages), answered))
         .with_state(pages)
 }
@@ -247,11 +250,13 @@ impl Pages {
             }
             View::Progress(name) => {
                 let run = self.run(name)?;
+                // The board knows the trial that runs; a journal has only trials that ended.
                 let current = self.current.as_ref().and_then(Board::read);
                 let state = match current.filter(|state| state.run == *name) {
                     Some(state) => state,
                     None => self.shelf.state(&run)?,
                 };
+                // The list may be two seconds old: the state is newer.
                 let is_running = run.is_running() && !matches!(state.phase, Phase::Ended(_));
                 Ok(Rendered {
                     title: parts::heading(&state.campaign),
@@ -320,6 +325,7 @@ async fn report(State(pages): State<Arc<Pages>>, Path(name): Path<String>) -> Re
 fn follow(State(pages): State<Arc<Pages>>, view: View) -> Response {
     match pages.open.take() {
         Some(place) => updates(Open { pages, view }, place).into_response(),
+        // An `EventSource` does not try again after this status (HTML Standard §9.2).
         None => StatusCode::SERVICE_UNAVAILABLE.into_response(),
     }
 }
@@ -348,6 +354,7 @@ impl OpenPage for Open {
 
     async fn changed(&mut self) {
         let began = Instant::now();
+        // In short steps, so that the last content comes within the time that `finish` waits.
         while began.elapsed() < REFRESH && !self.pages.is_over.load(Ordering::Relaxed) {
             sleep(STEP).await;
         }

@@ -34,6 +34,7 @@ pub fn listen_over_ssh(
     peer: SocketAddr,
     interrupt: &Interrupt,
 ) -> Result<FarEnd, CheckError> {
+    // ssh takes a host that begins with `-` for an option, and `-oProxyCommand` runs a command.
     let is_name = !host.starts_with('-') && !host.is_empty() && !host.contains(char::is_whitespace);
     if !is_name {
         return Err(CheckError::mistake(

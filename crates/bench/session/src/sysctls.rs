@@ -39,6 +39,8 @@ fn unknown_where(plan: &Plan, exists: impl Fn(&str) -> bool) -> Vec<String> {
 /// The path of a parameter; of an interface's, which only the lab has, that of the default.
 fn path(name: &str) -> String {
     let mut parts: Vec<&str> = name.split('.').collect();
+    // Parameters of an interface appear with the interface, which only the lab makes; `default` has
+    // the same names.
     if let ["net", _, "conf" | "neigh", interface, ..] = &mut parts[..] {
         *interface = "default";
     }

@@ -60,6 +60,7 @@ fn measure(work: &mut Work, reporter: &Reporter, interrupt: Interrupt) -> Result
     work.make_ends()?;
     let session = Session::open(&work.plan().lab, interrupt, reporter)?;
     session.warn_of_load()?;
+    // Before the first trial: a record of a trial must follow that of its machine and tools.
     work.opened(version::short(), session.environment()?)?;
     let (plan, question) = (work.plan().clone(), work.question().clone());
     let mut bench = Bench::new(session, &plan, &question);

@@ -143,6 +143,8 @@ fn plan(name: &str, repeats: u32, devices: &[String], trial: &str) -> Result<Pla
 
 /// A list in YAML, each item quoted.
 fn list(items: &[String]) -> String {
+    // A doubled quote is the only escape in single quotes (YAML 1.2.2 §7.3.2): no item can end the
+    // list or begin another key.
     let quoted: Vec<_> = items
         .iter()
         .map(|item| format!("'{}'", item.trim().replace('\'', "''")))

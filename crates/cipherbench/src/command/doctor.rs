@@ -22,6 +22,7 @@ pub(crate) fn doctor(arguments: &Doctor) -> Result<Exit, Failure> {
 fn of_offloads(arguments: &Doctor) -> Result<Exit, Failure> {
     let reporter = Reporter {
         is_quiet: false,
+        // Standard output has the result alone, which may be JSON.
         write: output::stderr,
         log: None,
         board: Board::default(),

@@ -68,6 +68,7 @@ pub(crate) fn resume(arguments: &Resume) -> Result<Exit, Failure> {
     })))?;
     let pages = pages.serve(dir)?;
     let journal = session.carry_out(plan, &done, writer, dir);
+    // An error ends the program only after the pages have shown it.
     let concluded = match journal {
         Ok(journal) => conclude(within(dir), &journal, options.form, junit),
         Err(error) => limits_of_stopped(dir, junit).and(Err(error.into())),

@@ -127,6 +127,7 @@ pub(crate) fn carry_out(
     // Only now, as the lab needs a process with one thread.
     let pages = pages.serve(&dir)?;
     let journal = session.carry_out(&header.plan, &done, writer, &dir);
+    // An error ends the program only after the pages have shown it.
     let concluded = match journal {
         Ok(journal) => conclude(within(&dir), &journal, options.form, junit),
         Err(error) => limits_of_stopped(&dir, junit).and(Err(error.into())),

@@ -106,6 +106,7 @@ fn prune(arguments: &Prune) -> Result<Exit, Failure> {
             }
         }
     }
+    // The others are deleted even if one fails: it may belong to somebody else.
     let failed = old.iter().filter_map(|run| {
         let error = runs::remove(run).err()?;
         Some(format!("{}: {error}", run.path.display()))

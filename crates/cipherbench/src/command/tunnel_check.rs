@@ -38,6 +38,7 @@ fn check(host: &str, arguments: &TunnelCheck, interrupt: &Interrupt) -> Result<E
             notice(&format!("starting the other end: ssh {ssh}\n"));
             let far = session::listen_over_ssh(ssh, peer, interrupt)?;
             let asked = question(peer, &far.token, arguments, interrupt);
+            // Also after a failed question: nothing of this program stays on the other host.
             far.end();
             asked?
         }

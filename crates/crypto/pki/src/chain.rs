@@ -49,6 +49,8 @@ pub enum CertifiedName {
 /// Uses that a certificate for IKE may be limited to: IKE, anything, and both of TLS, as in most
 /// certificates that are used for IKE (RFC 4945 §5.1.3.12).
 const USES: [KeyPurposeId<'static>; 4] = [
+    // In order: id-kp-ipsecIKE, anyExtendedKeyUsage, id-kp-serverAuth and id-kp-clientAuth (RFC
+    // 5280 §4.2.1.12).
     KeyPurposeId::new(&[0x2b, 6, 1, 5, 5, 7, 3, 17]),
     KeyPurposeId::new(&[0x55, 0x1d, 0x25, 0]),
     KeyPurposeId::new(&[0x2b, 6, 1, 5, 5, 7, 3, 1]),
@@ -67,6 +69,7 @@ impl ExtendedKeyUsageValidator for Uses {
             }
             is_limited = true;
         }
+        // Without the extension, a certificate is good for every use (RFC 5280 §4.2.1.12).
         if is_limited {
             return Err(webpki::Error::RequiredEkuNotFoundContext(
                 RequiredEkuNotFoundContext {
@@ -232,6 +235,7 @@ fn names(certificate: &X509Certificate<'_>) -> Option<Vec<CertifiedName>> {
 }
 
 fn address(bytes: &[u8]) -> Option<IpAddr> {
+    // A name has 4 or 16 bytes (RFC 5280 §4.2.1.6); other lengths are no address.
     let v4 = <[u8; 4]>::try_from(bytes).map(IpAddr::from);
     v4.or_else(|_| <[u8; 16]>::try_from(bytes).map(IpAddr::from))
         .ok()

@@ -116,7 +116,9 @@ impl LogRatio {
     /// A figure is 0, negative or not finite, or the ratio is beyond a factor of a billion.
     pub fn of(candidate: f64, reference: f64) -> Result<Self, BisectError> {
         let nano = (candidate / reference).ln() * 1e9;
+        // ln 1e9 is 20.7: in this range an `i64` and an `f64` have every whole number.
         let in_range = nano.is_finite() && nano.abs() < 2.1e10;
+        // Each sign by itself: two negative figures have a finite logarithm.
         if candidate > 0.0 && reference > 0.0 && in_range {
             Ok(Self(nano.round() as i64))
         } else {
@@ -172,6 +174,7 @@ impl Config {
             let found = self.candidates;
             return Err(BisectError::Candidates { found });
         }
+        // The upper limit keeps the ratio of a drop above 0: a drop of 100 % has no logarithm.
         if !(100..=900_000).contains(&self.size_ppm) {
             let ppm = self.size_ppm;
             return Err(BisectError::Size { ppm });

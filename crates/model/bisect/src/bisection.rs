@@ -73,6 +73,7 @@ impl Bisection {
     pub fn new(config: Config) -> Result<Self, BisectError> {
         config.check()?;
         let ratio = 1.0 - config.sign() * f64::from(config.size_ppm) / 1e6;
+        // A drop and a rise of the same per cent differ as logarithms: ln 0.98 is not −ln 1.02.
         let size = ratio.ln().abs();
         let expected = Expected::anything();
         let mut bisection = Self {
@@ -111,6 +112,8 @@ impl Bisection {
     pub fn resume(config: Config, entries: &[Entry]) -> Result<Self, BisectError> {
         let mut bisection = Self::new(config)?;
         for (at, entry) in entries.iter().enumerate() {
+            // Each entry must answer the question of its place: the orders of pairs were drawn by
+            // place, and pairs of another question would count for the wrong candidate.
             let asked = match &bisection.step {
                 Step::Measure(ask) => Some((ask.candidate, ask.reference)),
                 Step::Done(_) => None,
@@ -125,6 +128,7 @@ impl Bisection {
                     asked == Some((*candidate, *reference)),
                 ),
                 Entry::Skipped { candidate } => {
+                    // Either side of a pair may fail to build, and the entry names one of them.
                     let of_asked = |(one, other)| *candidate == one || *candidate == other;
                     ((*candidate, *candidate), asked.is_some_and(of_asked))
                 }
@@ -217,6 +221,7 @@ impl Bisection {
         let sign = self.config.sign();
         let evidence = self.evidence_of(&ask);
         for ratio in ratios {
+            // A loss is positive if the candidate is worse: a lower rate, or a longer delay.
             evidence.add(-sign * ratio.value());
         }
         self.pairs += ratios.len();
@@ -240,6 +245,7 @@ impl Bisection {
         let Step::Measure(ask) = &self.step else {
             return Err(BisectError::Ended);
         };
+        // Only an asked version was tried: another one may build.
         if candidate != ask.candidate && candidate != ask.reference {
             return Err(BisectError::SkippedOther { candidate });
         }
@@ -299,6 +305,7 @@ impl Bisection {
             }
             Next::Measure(test, candidate, reference) => {
                 let count = left.min(self.config.batch as usize);
+                // By the number of pairs so far, so that a resumed bisection draws the same orders.
                 let orders = (self.pairs..self.pairs + count).map(|pair| self.order(pair));
                 Step::Measure(Ask {
                     test,
@@ -320,6 +327,8 @@ impl Bisection {
                 Some(Shown::Worse) => {}
             }
             self.differs = true;
+            // The ends show the size of the change and the noise. Tests for other changes take the
+            // noise only: another change may have any size.
             self.expected = self.ends.expected(&self.expected).cautious();
             self.others = self.expected.with_any_shift();
         }
@@ -347,6 +356,8 @@ impl Bisection {
                 self.learn();
                 self.current = Some(candidate);
             }
+            // Against the good end, which is unchanged: the loss is then the whole change or none.
+            // A neighbour may have the change itself.
             return Some(Next::Measure(Test::Search, candidate, 0));
         }
         if self.current.is_some() {
@@ -375,11 +386,14 @@ impl Bisection {
                 self.undecided(Undecided::Spread, Some(suspects)),
             ));
         }
+        // Each attempt has half of the error, so the sum of all stays below twice the first: 4 %.
         let error = CONFIRMED + attempt as f64 * std::f64::consts::LN_2;
         let is_confirmed = of.is_some_and(|at| {
             let evidence = &self.confirms[at].2;
             evidence.losses().len() >= PAIRS_MIN && evidence.against_equal() >= error
         });
+        // New pairs can confirm a small part of the change, so the likelihoods of the search must
+        // agree. More pairs of the same two shift both.
         if !is_confirmed || probability < PROBABLE {
             return Some(Next::Measure(Test::Confirm, changed, unchanged));
         }
@@ -447,6 +461,8 @@ impl Bisection {
                 Shown::Worse | Shown::Better => Rest::Change(estimate.of_change()),
                 Shown::Equal => Rest::Excluded(estimate),
             };
+            // Kept at each step: if the limit on pairs ends the second side, the first one is
+            // reported.
             self.found = Some(found.clone());
         }
         Next::Done(Outcome::Found(Box::new(found)))
@@ -469,6 +485,7 @@ impl Bisection {
         }
         let worth = |at: usize| {
             let changed = posterior.changed(at);
+            // `is_undecided` keeps `changed` away from 0 and 1, so both logarithms are finite.
             let bits = -changed * changed.log2() - (1.0 - changed) * (1.0 - changed).log2();
             // Neighbours of a version that does not build rarely build.
             let builds = if self.measured.contains(&at) {
@@ -483,6 +500,7 @@ impl Bisection {
         };
         let open = (1..self.config.last()).filter(|at| is_undecided(*at));
         open.map(|at| (at, worth(at)))
+            // Of equals the first, on every machine: a resumed bisection must choose the same one.
             .reduce(|best, next| if next.1 > best.1 { next } else { best })
             .map(|(at, _)| at)
     }

@@ -45,6 +45,8 @@ fn location(sorted: &[f64]) -> (f64, f64) {
         let (mut sum, mut weights) = (0.0, 0.0);
         for value in sorted {
             let z = (value - at) / scale;
+            // The weights of Student's distribution with three degrees of freedom, as in the bets
+            // below.
             let weight = 1.0 / (1.0 + z * z / 3.0);
             sum += weight * value;
             weights += weight;
@@ -81,6 +83,8 @@ impl Estimate {
                 };
                 let (here, mirrored) = (density(*loss), density(2.0 * centre - loss));
                 stake += (2.0 * here / (here + mirrored)).ln();
+                // At any pair, not only the last: the bound holds for the highest stake (Ville),
+                // and the test stopped at a pair of its choice.
                 stake >= LEVEL
             })
         };
@@ -89,6 +93,7 @@ impl Estimate {
         let (first, second) = (ratio(end(-1.0)), ratio(end(1.0)));
         Some(Self {
             ratio: ratio(centre),
+            // The larger loss is the lower ratio for a rate, and the higher one for a delay.
             low: first.min(second),
             high: first.max(second),
             pairs: losses.len(),

@@ -156,11 +156,15 @@ impl Evidence {
     }
 
     pub(crate) fn add(&mut self, loss: f64) {
+        // All stakes and likelihoods come before the weights learn from this loss: a bet that has
+        // seen its outcome is no martingale, and its bound on the error does not hold.
         let equal = |at: f64| density(&self.equal, at);
         let here = equal(loss);
         for (side, sign) in [(&mut self.worse, 1.0), (&mut self.better, -1.0)] {
             side.against_change += stake(here, equal(2.0 * self.size * sign - loss));
+            // Mirrored for *better*, so that shifts are positive on both sides.
             let there = side.add(self.size, loss * sign);
+            // The search asks only whether a candidate has the change, which makes it worse.
             if sign > 0.0 {
                 self.likelihood += there.ln() - here.ln();
             }
@@ -212,6 +216,7 @@ impl Side {
             let of = |(shift, scales)| density(scales, at - shifted(size, shift));
             shifts.map(of).sum()
         };
+        // Both signs of a loss are equally likely for equal programs: the bet is on the sign only.
         let (here, mirrored) = (density(loss), density(-loss));
         self.against_equal += stake(here, mirrored);
         for (shift, scales) in self.weights.iter_mut().enumerate() {
@@ -253,6 +258,8 @@ fn learn(weights: &mut Scales, loss: f64, total: f64) {
 /// Density of the noise, without its constant factor, which cancels everywhere: normal, and in one
 /// of eight pairs Cauchy's with ten times the scale, for outliers.
 fn noise(at: f64, scale: f64) -> f64 {
+    // The tail of Cauchy's part keeps the density above 0 for every `LogRatio`: no quotient here is
+    // 0 / 0, and no logarithm infinite.
     let square = (at / scale).powi(2);
     (0.9 * (-0.5 * square).exp() + 0.01 / (1.0 + square / 100.0)) / scale
 }

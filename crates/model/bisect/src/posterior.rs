@@ -17,8 +17,10 @@ impl Posterior {
         measured: impl Iterator<Item = (usize, f64)>,
         ranges: impl Iterator<Item = (std::ops::RangeInclusive<usize>, f64)>,
     ) -> Self {
+        // Before any pair, each candidate is as likely as the others to be the first changed one.
         let mut logs = vec![0.0; last + 1];
         for (candidate, likelihood) in measured {
+            // A candidate is changed if the first changed one is at most this one.
             for log in &mut logs[1..=candidate] {
                 *log += likelihood;
             }
@@ -28,8 +30,10 @@ impl Posterior {
                 *log += likelihood;
             }
         }
+        // The highest becomes exp(0): thousands of pairs would exceed the range of `exp` otherwise.
         let highest = logs[1..].iter().copied().fold(f64::NEG_INFINITY, f64::max);
         let mut of: Vec<f64> = logs.iter().map(|log| (log - highest).exp()).collect();
+        // The good end is unchanged by definition.
         of[0] = 0.0;
         let sum: f64 = of.iter().sum();
         let mut changed = Vec::with_capacity(of.len());

@@ -15,6 +15,7 @@ impl SplitMix64 {
 
     /// Over 0 and up to 1.
     pub(crate) fn uniform(&mut self) -> f64 {
+        // 53 bits are exact in an `f64`. The 1 excludes 0, as its logarithm below is infinite.
         ((self.next() >> 11) + 1) as f64 / (1_u64 << 53) as f64
     }
 

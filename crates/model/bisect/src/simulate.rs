@@ -80,6 +80,7 @@ impl Versions {
         let mut pair = |order: &Order| {
             let (candidate, reference) = match order {
                 Order::CandidateFirst => {
+                    // In the order of the pair: the noise drifts with each figure.
                     let candidate = self.figure(ask.candidate);
                     (candidate, self.figure(ask.reference))
                 }

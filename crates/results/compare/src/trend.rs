@@ -114,6 +114,7 @@ fn keep_proven(values: &[f64], alpha: f64, places: &mut Vec<usize>) {
                 part.iter().map(|log| (log - mean).powi(2)).sum::<f64>()
             })
             .sum();
+        // Each part has lost one degree of freedom to its mean.
         let degrees = logs.len() - parts.len();
         let variance = squares / degrees.max(1) as f64;
         let strength = |pair: &[&[f64]]| {
@@ -124,6 +125,8 @@ fn keep_proven(values: &[f64], alpha: f64, places: &mut Vec<usize>) {
         let weakest = all.min_by(|(_, one), (_, other)| one.total_cmp(other));
         match weakest {
             Some((nth, strength)) if strength <= standard_errors(alpha, degrees) => {
+                // One at a time: the parts that merge get another mean, which changes the strength
+                // of the others.
                 places.remove(nth);
             }
             _ => return,

@@ -63,12 +63,14 @@ pub(crate) fn differences(dir: &Path, report: Report<'_>) -> Result<Vec<Differen
         // A longer document differs, however long it is.
         let read = guard::open_regular(&path).and_then(|file| {
             let mut printed = Vec::new();
+            // One byte more shows a longer document, and bounds the memory for one of a forger.
             file.take(computed.len() as u64 + 1)
                 .read_to_end(&mut printed)?;
             Ok(printed)
         });
         match read {
             Ok(printed) if printed == computed.as_bytes() => {}
+            // The lossy text is for the quote only: bytes were compared above.
             Ok(printed) => found.push(Difference {
                 document,
                 line: Some(first(&String::from_utf8_lossy(&printed), &computed)),

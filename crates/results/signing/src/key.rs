@@ -111,6 +111,7 @@ impl SecretKey {
             reason,
         };
         let text = str::from_utf8(&bytes).map_err(|error| not_a_key(error.to_string()))?;
+        // The crate consumes a box, and up to two forms are tried.
         let boxed = |text: &str| SecretKeyBox::from(text.to_owned());
         // A key without a password first: the other way would ask for one.
         if let Ok(key) = boxed(text).into_unencrypted_secret_key() {
@@ -120,6 +121,8 @@ impl SecretKey {
             return Ok(Self { key });
         }
         let key = text.lines().nth(1);
+        // Before the question: nobody should give a password to a file that is no key. `Ed` and
+        // `Sc` (scrypt) begin one with a password.
         if !key.is_some_and(|key| key.starts_with(WITH_PASSWORD)) {
             return Err(not_a_key("it has another form".to_owned()));
         }
@@ -189,6 +192,8 @@ fn without_checksum(text: &str) -> Option<minisign::SecretKey> {
 /// The eight bytes that name a pair of keys, the last one first.
 pub(crate) fn number(bytes: &[u8]) -> String {
     let mut bytes = bytes.to_vec();
+    // In the file it is a number of 64 bits with the lowest byte first; minisign prints it as a
+    // number.
     bytes.reverse();
     base16ct::upper::encode_string(&bytes)
 }
@@ -208,6 +213,8 @@ pub fn create_keys(secret: &Path) -> Result<(PathBuf, String), KeyError> {
         .to_box(Some(SECRET_COMMENT))
         .map_err(no_randomness)?;
     let public_box = pair.pk.to_box().map_err(no_randomness)?;
+    // Appended: `with_extension` would take the extension of the name away, and two keys could get
+    // one public file.
     let mut public = secret.as_os_str().to_owned();
     public.push(".pub");
     let public = PathBuf::from(public);

@@ -93,6 +93,8 @@ impl Manifest {
             let name = entry.file_name();
             let name = name
                 .to_str()
+                // `sha256sum` escapes these and begins the line with a backslash, which `parse`
+                // does not read.
                 .filter(|name| !name.contains(['\n', '\r', '\\']))
                 .ok_or_else(|| ManifestError::Name {
                     name: name.to_string_lossy().into_owned(),
@@ -103,6 +105,8 @@ impl Manifest {
             if kind.is_dir() {
                 self.add(&path, &format!("{name}/"))?;
             } else if !kind.is_file() {
+                // A link could be signed with one content and read with another. A FIFO would block
+                // the reader.
                 return Err(ManifestError::Special { path });
             } else if name != MANIFEST && name != SIGNATURE {
                 let hash = hash(&path).map_err(not_read(&path))?;
@@ -121,10 +125,14 @@ impl Manifest {
         for (index, line) in text.lines().enumerate() {
             let wrong = || ManifestError::Line { line: index + 1 };
             let (hash, name) = line.split_once("  ").ok_or_else(wrong)?;
+            // Lower case only, as this program and `sha256sum` write it: hashes are compared as
+            // texts.
             let is_hash = hash.len() == DIGITS
                 && hash
                     .bytes()
                     .all(|digit| matches!(digit, b'0'..=b'9' | b'a'..=b'f'));
+            // A name twice: `sha256sum --check` would check both lines, and this map only the last
+            // one.
             if !is_hash || files.insert(name.to_owned(), hash.to_owned()).is_some() {
                 return Err(wrong());
             }

@@ -110,6 +110,7 @@ pub fn sign(
     replace: bool,
 ) -> Result<Signed, SigningError> {
     let path = dir.join(SIGNATURE);
+    // A signature of somebody else would be lost.
     if !replace && path.exists() {
         return Err(SigningError::SignedAlready { path });
     }
@@ -121,6 +122,7 @@ pub fn sign(
     }
     let report = Report::of(&journal);
     let not_run = report.progress().trials_not_run;
+    // The signer vouches for the figures as well: a report that was edited is not signed.
     if let Some(difference) = differences(dir, report)?.into_iter().next() {
         return Err(SigningError::Stale { run, difference });
     }
@@ -183,6 +185,8 @@ fn signature(dir: &Path, key: Option<&PublicKey>) -> Result<Signature, SigningEr
     };
     let list = dir.join(MANIFEST);
     let text = guard::read_text(&list, BYTES_MAX).map_err(|error| file("read", &list, error))?;
+    // Quiet and without a copy of the data: the caller prints the result. Signatures of the legacy
+    // form, without a hash, are not accepted: `sign` makes none.
     let verified = minisign::verify(
         &key.key,
         &found,
@@ -192,6 +196,7 @@ fn signature(dir: &Path, key: Option<&PublicKey>) -> Result<Signature, SigningEr
         false,
     );
     if let Err(error) = verified {
+        // The number is not signed and only explains: a forger can write any.
         let reason = if key.number() == number {
             format!(
                 "it is not of this {MANIFEST}: one of the two was changed, or is of another run ({error})"
@@ -206,12 +211,16 @@ fn signature(dir: &Path, key: Option<&PublicKey>) -> Result<Signature, SigningEr
     }
     let comment = found.trusted_comment();
     let comment = comment.map_err(|error| not_one(error.to_string()))?;
+    // Parsed only now: nothing of an unverified list is used.
     let signed = Manifest::parse(&text)?;
     Ok(Signature::Good {
         key: number,
+        // Signed, but perhaps by somebody with another program: it goes to a terminal.
         comment: visible(&comment).into_owned(),
         files: signed.len(),
         changes: signed.changes(&Manifest::of(dir)?),
+        // Else any list by the same key, such as that for a release, would pass with a run next to
+        // it: its files are only further ones then.
         not_covered: NEEDED
             .into_iter()
             .filter(|name| !signed.has(name))

@@ -69,6 +69,9 @@ impl Work {
         };
         let mut busy = 0;
         loop {
+            // After a fault both are measured again: only trials one after the other have the drift
+            // of the machine in common. The order stays, as a new draw would let faults decide on
+            // it.
             let Some(figure) = self.figure_of(first, &mut busy, measurer)? else {
                 continue;
             };
@@ -95,6 +98,7 @@ impl Work {
             .map_err(|error| End::Broken(error.into()))?;
         let measured = measurer.measure(subject).map_err(End::Broken)?;
         let figure = measured.figure.as_ref().ok().copied();
+        // Also without a figure: the record is the evidence for a skipped version.
         let record = Record::Trial {
             version,
             figure: figure.map(|(_, figure)| figure),
@@ -108,6 +112,7 @@ impl Work {
         match measured.figure {
             Ok((quantity, figure)) => {
                 self.figures.add(version, quantity, figure);
+                // Only faults in a row count against a version.
                 self.faults.remove(&version);
                 *busy = 0;
                 Ok(Some(figure))
@@ -129,6 +134,8 @@ impl Work {
             Err(Fault::Machine(reason)) => {
                 self.reporter
                     .notice(&format!("again   {name}: the machine was busy: {reason}\n"));
+                // No fault of the version: else a busy machine would have sound versions skipped,
+                // and the result would be a range.
                 *busy += 1;
                 if *busy < BUSY_MAX {
                     self.pause(measurer.pause_after(*busy))?;
@@ -151,6 +158,7 @@ impl Work {
             self.interrupt
                 .check()
                 .map_err(|error| End::Broken(error.into()))?;
+            // In short steps: an interrupt only sets a flag, which a long sleep would not see.
             thread::sleep(PAUSE_STEP);
         }
         Ok(())

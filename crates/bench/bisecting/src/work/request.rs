@@ -108,6 +108,8 @@ impl Work {
             } => {
                 let question = question()?;
                 let repository = Repository::of(repository)?;
+                // Before anything is built: a person who bisects with changes in the tree expects
+                // them to be measured.
                 repository.refuse_changes()?;
                 let versions = repository.revisions(good, bad)?;
                 let build = build_plan(&request.source, &repository, &request.plan, &question)?;
@@ -122,6 +124,7 @@ impl Work {
         };
         let bisection = Bisection::new(config.clone())?;
         let name = format!("bisect-{}", request.plan.name);
+        // Last, after all that can be refused: a mistake leaves no folder.
         let dir = run_dir(&request.out, started_unix_ns, &name)?;
         let header = Header {
             format: FORMAT,
@@ -194,7 +197,10 @@ impl Work {
                 "use the version of cipherbench that wrote it",
             ));
         }
+        // Before the question of trust: a person should not be asked about a journal that is
+        // refused anyway.
         check(&header, &path)?;
+        // From here on the journal decides on commands and paths of this machine.
         let demands = demands(&header);
         let journal = (lines.path(), lines.first_digest());
         trust::require_begun(journal, &demands, resume.is_trusted, resume.agrees)?;
@@ -230,6 +236,7 @@ fn check(header: &Header, path: &Path) -> Result<(), BisectingError> {
     if let Some(problem) = header.plan.mistake() {
         return mistake(problem);
     }
+    // Candidates become indices of versions below.
     if header.config.candidates != header.versions.len() {
         return mistake(format!(
             "a bisection of {} candidates with {} versions",
@@ -264,6 +271,8 @@ fn demands(header: &Header) -> Vec<String> {
         header
             .build
             .iter()
+            // The folder belongs to the question: a command such as `make` runs the files that it
+            // finds there.
             .map(|build| format!("build in {}: {}", build.repository, build.command)),
     );
     let programs = header.versions.iter().filter_map(|version| match version {
@@ -332,8 +341,10 @@ fn build_plan(
             "name it relative to the top of the repository: `--program PATH`",
         ));
     };
+    // Refused now, and not after the first build of perhaps half an hour.
     relative(&program)?;
     let cache = match cache {
+        // The journal keeps it, and a resume may start in another folder.
         Some(cache) => {
             std::path::absolute(cache).map_err(|error| BisectingError::io("find", cache, error))?
         }
@@ -373,6 +384,7 @@ fn usual_program(cell: &Cell) -> Option<&'static str> {
 /// `$XDG_CACHE_HOME/cipherbench/builds`, or below `~/.cache`.
 fn user_cache() -> Result<PathBuf, BisectingError> {
     let absolute = |name| {
+        // The XDG specification requires ignoring relative paths.
         let path = std::env::var_os(name).map(PathBuf::from);
         path.filter(|path| path.is_absolute())
     };

@@ -52,6 +52,7 @@ pub(super) fn of(runs: &[Run; 2], journals: &[Journal; 2]) -> Result<Markup, Com
                 ". In a terminal: " code { "cipherbench compare" }
             }
         }
+        // It escapes names and texts of journals itself.
         (PreEscaped(compare::html(&comparison)))
     })
 }

@@ -13,6 +13,7 @@ const RUNS_MAX: usize = 50;
 
 pub(super) fn of(shelf: &Shelf) -> Result<Markup, Fault> {
     let all = shelf.list()?;
+    // One damaged journal would fail the whole page.
     let readable: Vec<&Run> = all.iter().filter(|run| !run.is_damaged()).collect();
     let left_out = readable.len().saturating_sub(RUNS_MAX);
     let runs: Vec<(&Run, Journal)> = readable

@@ -152,6 +152,8 @@ impl<'p> Task<'p> {
 
     /// The build as a command for a shell.
     fn by_hand(&self) -> String {
+        // Inside of single quotes nothing else is special to a shell: the quote ends, an escaped
+        // one follows, and the next one begins.
         let quoted = |text: &str| format!("'{}'", text.replace('\'', r"'\''"));
         format!(
             "cd {} && {VERSION}={} {PROGRAM}={} sh -c {}",

@@ -44,11 +44,13 @@ impl Store {
     pub(super) fn made(&self, key: &str) -> Option<String> {
         let text = fs::read_to_string(self.0.join("made").join(key)).ok()?;
         let (sha256, name) = text.trim_end().split_once(' ')?;
+        // Both become parts of a path: a note that was changed must not lead out of the store.
         let is_word = |text: &str| !text.contains('/') && !text.starts_with('.');
         if !is_word(sha256) || !is_word(name) {
             return None;
         }
         let path = self.0.join(sha256).join(name);
+        // A copy that was changed or cut short is built again, and not measured under its old name.
         (digest(&path).ok()? == sha256).then(|| path.to_string_lossy().into_owned())
     }
 

@@ -37,6 +37,7 @@ pub(super) fn submit(access: &Access, arguments: &Submit) -> Result<Exit, Failur
         },
         priority: *priority,
         labels: BTreeMap::new(),
+        // For people only: agents trust the signature, and anybody can set this name.
         by: std::env::var("USER").unwrap_or_else(|_| "somebody".to_owned()),
         every: *every,
         period: None,

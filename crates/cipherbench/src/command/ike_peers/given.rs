@@ -59,6 +59,7 @@ fn repetitions(patience: Duration) -> u32 {
     // After the last one the response has twice its pause.
     let mut total = REPEAT_FIRST;
     let mut count = 0;
+    // The exponent is 12 at most, so the power fits in 32 bits.
     while count < REPEATS_MAX && total + REPEAT_FIRST * 2u32.pow(count + 1) <= patience {
         count += 1;
         total += REPEAT_FIRST * 2u32.pow(count);
@@ -100,6 +101,7 @@ fn authentication(text: &str, trusted: Option<&Path>) -> Result<Authentication, 
         Some(("certificates", folder)) => {
             let folder = Path::new(folder);
             let certificate = read(&folder.join(pki::AUTHORITY_CERTIFICATE))?;
+            // The gateway may have its certificate from another authority than the peers.
             let trusted = trusted.map_or_else(|| Ok(certificate.clone()), read)?;
             let key = read(&folder.join(AUTHORITY_KEY))?;
             Ok(Authentication::Certificates {
@@ -132,6 +134,7 @@ fn ppk(text: &str, given: &Peers) -> Result<Ppk, Failure> {
 /// A key as text, without the end of its line.
 fn secret(path: &Path) -> Result<Hidden, Failure> {
     let key = read(path)?;
+    // Blanks stay: only the end of the line comes from the editor.
     Ok(Hidden(key.trim_end_matches(['\n', '\r']).to_owned()))
 }
 
@@ -152,6 +155,8 @@ fn sources(gateway: IpAddr, given: &Peers) -> Result<Sources, Failure> {
             nat_port: NAT_PORT,
         });
     }
+    // With one address peers differ by port, as behind a NAT. A gateway must accept requests from
+    // any port (RFC 7296 §2.11).
     let address = match &given.from {
         Some(from) => from.parse().map_err(|_| not_a_network("--from", from))?,
         None => own_address(gateway)?,
@@ -180,6 +185,7 @@ fn own_address(gateway: IpAddr) -> Result<IpAddr, Failure> {
         IpAddr::V4(_) => Ipv4Addr::UNSPECIFIED.into(),
         IpAddr::V6(_) => Ipv6Addr::UNSPECIFIED.into(),
     };
+    // `connect` of UDP sends nothing: the kernel only chooses the route, and with it the source.
     let address = UdpSocket::bind((any, 0)).and_then(|socket| {
         socket.connect((gateway, PORT))?;
         socket.local_addr()
@@ -202,6 +208,7 @@ fn network(option: &str, text: &str) -> Result<(IpAddr, IpAddr), Failure> {
 
 /// The number of addresses from one to another, up to what a spec can have.
 fn count(first: IpAddr, last: IpAddr) -> u32 {
+    // Both are from one network, so the last is not below the first.
     let between = match (first, last) {
         (IpAddr::V4(first), IpAddr::V4(last)) => u128::from(last.to_bits() - first.to_bits()),
         (IpAddr::V6(first), IpAddr::V6(last)) => last.to_bits() - first.to_bits(),

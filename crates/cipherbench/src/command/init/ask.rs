@@ -129,6 +129,7 @@ impl Dialogue {
 
 fn find<T>(known: &'static [Choice<T>], answer: &str) -> Result<&'static Choice<T>, String> {
     let number = answer.parse::<usize>().ok();
+    // The list is shown from 1 on: 0 is no number of it.
     let by_number = number.and_then(|number| known.get(number.checked_sub(1)?));
     let by_word = || known.iter().find(|choice| choice.word == answer);
     by_number.or_else(by_word).ok_or_else(|| {
