@@ -125,7 +125,7 @@ def test_the_code_has_the_documented_metrics(repository: Path) -> None:
     assert found - documented <= flows
     assert {"lane", "reason", "tunnel", "peer", "cause", "measure"} <= labels
     exported, of_exports = of_export(repository)
-    assert len(exported) == 11
+    assert len(exported) == 12
     assert "cipherbench_payload_throughput_bits_per_second" in exported
     assert {"campaign", "run", "cell", "kind", "dut", "repeat", "load_percent"} <= of_exports
 
