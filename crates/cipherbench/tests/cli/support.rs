@@ -135,11 +135,11 @@ impl Sandbox {
     }
 
     /// The result of a command whose trials must all be recorded, whatever the machine left them
-    /// worth: it exits with this code, or with 1 where some are invalid because the machine was
-    /// busy.
+    /// worth: it exits with this code, or where some are invalid because the machine was busy with
+    /// 1, or with 5 if a limit is undecided without them.
     #[track_caller]
     pub(crate) fn recorded_with(&self, ended: Ended, code: i32) -> Ended {
-        if ended.code != Some(1) {
+        if !matches!(ended.code, Some(1 | 5)) {
             return ended.exits(code);
         }
         let mut spoilt = 0;
