@@ -53,6 +53,7 @@ pub struct Symptom {
     pub asked: DirectedQuestion,
     /// The fault, or how slow.
     pub words: String,
+    kind: Kind,
 }
 
 /// A cause with its symptoms.
@@ -382,6 +383,7 @@ impl<S: Subject> Examiner<'_, S> {
         let symptom = Symptom {
             asked,
             words: self.words(kind, asked, at),
+            kind,
         };
         // Another symptom of a known cause.
         for known in 0..self.result.findings.len() {
@@ -499,6 +501,7 @@ impl<S: Subject> Examiner<'_, S> {
                 let symptom = Symptom {
                     asked: without,
                     words,
+                    kind: Kind::Slow,
                 };
                 self.add(Vec::new(), symptom, vec![0; self.levels.len()], true);
             }
@@ -513,11 +516,10 @@ impl<S: Subject> Examiner<'_, S> {
             else {
                 continue;
             };
-            let is_slow = symptom.words.starts_with("slow");
-            let kind = if is_slow { Kind::Slow } else { Kind::Fault };
+            let &Symptom { asked, kind, .. } = symptom;
             let without = flipped(&finding.failing, cause);
-            let confirmed = !self.fails(&without, kind, symptom.asked)?
-                && self.fails(&finding.failing, kind, symptom.asked)?;
+            let confirmed =
+                !self.fails(&without, kind, asked)? && self.fails(&finding.failing, kind, asked)?;
             self.result.findings[at].confirmed = confirmed;
             self.result.findings[at].was_tried = true;
         }
@@ -531,7 +533,7 @@ impl<S: Subject> Examiner<'_, S> {
         let unexplained = &mut self.result.unexplained;
         self.result.findings.retain(|finding| {
             let mut symptoms = finding.symptoms.iter();
-            let slows = symptoms.all(|symptom| symptom.words.starts_with("slow"));
+            let slows = symptoms.all(|symptom| symptom.kind == Kind::Slow);
             let stays = finding.confirmed || !(finding.was_tried || slows);
             if !stays {
                 let causes = finding.causes.iter().map(|cause| {
@@ -540,7 +542,7 @@ impl<S: Subject> Examiner<'_, S> {
                 });
                 let causes = causes.collect::<Vec<_>>().join(" and ");
                 unexplained.extend(finding.symptoms.iter().map(|symptom| {
-                    let Symptom { asked, words } = symptom;
+                    let Symptom { asked, words, .. } = symptom;
                     format!("{asked}: {words} (with {causes}, but not confirmed: measure again on an idle machine)")
                 }));
             }

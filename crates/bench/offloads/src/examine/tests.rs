@@ -271,6 +271,22 @@ fn a_slow_rate_that_is_not_confirmed_has_no_cause() {
     assert!(words.contains("not confirmed"), "{words}");
 }
 
+/// TCP that goes on by timeouts only: its rate is a fault, though its words are of a slow one.
+#[test]
+fn a_rate_of_timeouts_is_confirmed_as_the_fault_that_it_is() {
+    let tso = index("tso of gw1/w0");
+    let (settings, result) = examined(Box::new(move |row, trial| {
+        let bps = if row[tso] == 0 { 7.8e5 } else { 1.2e9 };
+        [(TCP, good(bps * noise(trial)))].into()
+    }));
+    let [finding] = &result.findings[..] else {
+        panic!("{result:?}");
+    };
+    assert_eq!(names(&settings, finding), ["tso of gw1/w0 on"]);
+    assert!(finding.confirmed && finding.in_force);
+    assert!(finding.symptoms[0].words.starts_with("slow: "));
+}
+
 #[test]
 fn a_fault_that_is_there_whatever_is_set_has_no_cause() {
     let (_, result) = examined(Box::new(|_, _| {
